@@ -1,0 +1,25 @@
+// Every entry point of every layer, so that no two take the same number. The numbers travel: append only.
+#pragma once
+
+#include "io/mailbox.h"
+
+namespace talweg::services {
+
+// cluster/
+constexpr Service kJoin = 1;
+constexpr Service kBarrier = 2;
+constexpr Service kReport = 3;
+// store/
+constexpr Service kPull = 16;
+constexpr Service kPush = 17;
+constexpr Service kExport = 18;
+constexpr Service kCreateTable = 19;
+
+}  // namespace talweg::services
+
+namespace talweg::tags {
+
+// cluster/
+constexpr Tag kBeat = 1;
+
+}  // namespace talweg::tags
