@@ -129,9 +129,10 @@ std::vector<std::string> Io::waits(Duration age) const {
 
 void Io::refuse(Peer to, uint64_t id, Code code, std::string why) {
   housekeeping_.spawn([](Io& io, Peer to, uint64_t id, Code code, std::string why) -> Task<> {
+    SendOp refusal(io, {.to = to, .tag = kReplyBit | id, .code = code, .head = std::move(why)},
+                   io.within(seconds(1), "refusal"));
     // A refusal that cannot be delivered is no loss: the caller's own deadline tells it the same.
-    static_cast<void>(co_await SendOp(
-        io, {.to = to, .tag = kReplyBit | id, .code = code, .head = std::move(why)}, io.within(seconds(1), "refusal")));
+    static_cast<void>(co_await refusal);
   }(*this, to, id, code, std::move(why)));
 }
 

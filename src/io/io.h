@@ -222,7 +222,8 @@ class SignalOp final : public Wait, public ListHook<Signal> {
 
 class Io : public Executor {
  public:
-  Io(Peer self, Incarnation incarnation, Rng rng) : self_(self), incarnation_(incarnation), rng_(rng), mailbox_(*this) {}
+  Io(Peer self, Incarnation incarnation, Rng rng)
+      : self_(self), incarnation_(incarnation), rng_(rng), mailbox_(*this), last_request_id_(first_request_id(incarnation)) {}
 
   Peer self() const { return self_; }
   Incarnation incarnation() const { return incarnation_; }
@@ -297,8 +298,11 @@ class Io : public Executor {
 
  private:
   IntrusiveList<Wait, Wait> waits_;
+  // Ids of different lives of a node do not meet: a reply to an earlier life finds no receive.
+  static uint64_t first_request_id(Incarnation incarnation) { return (mix64(incarnation) & ~kReplyBit) & ~uint64_t{0xffffffff}; }
+
   Time earliest_deadline_ = Time::max();
-  uint64_t last_request_id_ = 0;
+  uint64_t last_request_id_;
   Status stop_reason_;
   TaskSet housekeeping_{*this};
 };

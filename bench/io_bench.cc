@@ -1,0 +1,200 @@
+// Point to point: one-way latency and throughput of each driver between two threads or processes, beside a plain
+// blocking-socket loop. Every payload is checked.
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "io/host_io.h"
+#include "io/inproc/transport.h"
+#include "io/shm/transport.h"
+#include "io/tcp/transport.h"
+
+namespace talweg {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+void require(bool condition, const char* what) {
+  if (condition) return;
+  fmt::print(stderr, "bench_io: {}\n", what);
+  std::exit(1);
+}
+
+struct Plan {
+  size_t bytes;
+  size_t messages;
+};
+
+// A payload whose first and last words change from message to message, so that a stale or torn one is seen.
+void stamp(std::vector<uint64_t>& payload, uint64_t i) { payload.front() = payload.back() = mix64(i); }
+void check(const std::vector<uint64_t>& payload, uint64_t i) {
+  require(payload.front() == mix64(i) && payload.back() == mix64(i), "a message arrived with the wrong content");
+}
+
+Deadline patient(Io& io) { return io.within(seconds(60), "bench"); }
+
+Task<> stream_out(Io& io, Plan plan) {
+  std::vector<uint64_t> payload(plan.bytes / 8, 3);
+  for (size_t i = 0; i < plan.messages; ++i) {
+    stamp(payload, i);
+    const Status sent = co_await io.send(1, 1, {}, bytes_of(std::span<const uint64_t>(payload)), patient(io));
+    require(sent.ok(), sent.text().c_str());
+  }
+  auto done = co_await io.recv(1, 2, {}, patient(io));
+  require(done.ok(), "no final answer");
+}
+
+Task<> stream_in(Io& io, Plan plan) {
+  std::vector<uint64_t> payload(plan.bytes / 8);
+  for (size_t i = 0; i < plan.messages; ++i) {
+    auto received = co_await io.recv(0, 1, std::as_writable_bytes(std::span(payload)), patient(io));
+    require(received.ok(), "a message did not arrive");
+    check(payload, i);
+  }
+  const Status sent = co_await io.send(0, 2, {}, {}, patient(io));
+  require(sent.ok(), sent.text().c_str());
+}
+
+Task<> ping_pong(Io& io, Plan plan, bool first) {
+  std::vector<uint64_t> payload(plan.bytes / 8);
+  const Peer other = first ? 1 : 0;
+  for (size_t i = 0; i < plan.messages; ++i) {
+    if (first) {
+      stamp(payload, i);
+      const Status sent = co_await io.send(other, 1, {}, bytes_of(std::span<const uint64_t>(payload)), patient(io));
+      require(sent.ok(), sent.text().c_str());
+    }
+    auto received = co_await io.recv(other, 1, std::as_writable_bytes(std::span(payload)), patient(io));
+    require(received.ok(), "a message did not arrive");
+    check(payload, i);
+    if (!first) {
+      const Status sent = co_await io.send(other, 1, {}, bytes_of(std::span<const uint64_t>(payload)), patient(io));
+      require(sent.ok(), sent.text().c_str());
+    }
+  }
+}
+
+std::unique_ptr<HostIo> make_node(Peer self, const std::string& driver, const std::shared_ptr<inproc::Hub>& hub) {
+  HostIoOptions options;
+  options.self = self;
+  options.job = "bench";
+  options.spin = milliseconds(1);
+  auto io = std::make_unique<HostIo>(options);
+  if (driver == "inproc") {
+    io->add(inproc::make_transport(hub, std::to_string(self), io->bell()));
+    return io;
+  }
+  auto transport = driver == "shm" ? shm::make_transport(io->bell()) : tcp::make_transport("127.0.0.1:0");
+  require(transport.ok(), "no transport");
+  io->add(std::move(*transport));
+  return io;
+}
+
+double measure(const std::string& driver, Plan plan, bool latency) {
+  const auto hub = inproc::make_hub();
+  auto a = make_node(0, driver, hub), b = make_node(1, driver, hub);
+  a->learn(1, b->address());
+  b->learn(0, a->address());
+  const auto start = Clock::now();
+  std::thread other([&] { b->run(latency ? ping_pong(*b, plan, false) : stream_in(*b, plan)); });
+  a->run(latency ? ping_pong(*a, plan, true) : stream_out(*a, plan));
+  other.join();
+  return seconds_since(start);
+}
+
+void read_fully(int fd, void* into, size_t bytes) {
+  for (size_t done = 0; done < bytes;) {
+    const ssize_t n = ::read(fd, static_cast<char*>(into) + done, bytes - done);
+    require(n > 0, "the plain socket ended");
+    done += static_cast<size_t>(n);
+  }
+}
+void write_fully(int fd, const void* from, size_t bytes) {
+  for (size_t done = 0; done < bytes;) {
+    const ssize_t n = ::write(fd, static_cast<const char*>(from) + done, bytes - done);
+    require(n > 0, "the plain socket ended");
+    done += static_cast<size_t>(n);
+  }
+}
+
+// The least a TCP program can do: blocking sockets, one write and one read loop per message.
+double measure_plain_sockets(Plan plan, bool latency) {
+  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  require(::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 && ::listen(listener, 1) == 0, "listen");
+  socklen_t length = sizeof address;
+  ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length);
+  const int out = ::socket(AF_INET, SOCK_STREAM, 0);
+  require(::connect(out, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0, "connect");
+  const int in = ::accept(listener, nullptr, nullptr);
+  const int on = 1;
+  for (int fd : {out, in}) ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  const auto start = Clock::now();
+  std::thread other([&] {
+    std::vector<uint64_t> payload(plan.bytes / 8);
+    for (size_t i = 0; i < plan.messages; ++i) {
+      read_fully(in, payload.data(), plan.bytes);
+      check(payload, i);
+      if (latency) write_fully(in, payload.data(), plan.bytes);
+    }
+  });
+  std::vector<uint64_t> payload(plan.bytes / 8, 3);
+  for (size_t i = 0; i < plan.messages; ++i) {
+    stamp(payload, i);
+    write_fully(out, payload.data(), plan.bytes);
+    if (latency) read_fully(out, payload.data(), plan.bytes);
+  }
+  other.join();
+  const double elapsed = seconds_since(start);
+  for (int fd : {out, in, listener}) ::close(fd);
+  return elapsed;
+}
+
+double run_one(const std::string& driver, Plan plan, bool latency) {
+  return driver == "plain sockets" ? measure_plain_sockets(plan, latency) : measure(driver, plan, latency);
+}
+
+int run(int rounds) {
+  const std::vector<std::string> drivers = {"inproc", "shm", "tcp", "plain sockets"};
+  fmt::print("{:<14} {:>9} {:>12} {:>24}\n", "driver", "bytes", "median", "(least .. most)");
+  for (const bool latency : {true, false}) {
+    const std::vector<Plan> plans = latency ? std::vector<Plan>{{64, 20000}}
+                                            : std::vector<Plan>{{4096, 50000}, {65536, 20000}, {1 << 20, 2000}};
+    for (const Plan plan : plans) {
+      std::map<std::string, std::vector<double>> figures;
+      for (int round = 0; round < rounds; ++round) {
+        for (const auto& driver : drivers) {
+          const double elapsed = run_one(driver, plan, latency);
+          const auto n = static_cast<double>(plan.messages);
+          figures[driver].push_back(latency ? elapsed / n / 2 * 1e6 : n * static_cast<double>(plan.bytes) / elapsed / 1e9);
+        }
+      }
+      for (const auto& driver : drivers) {
+        auto& f = figures[driver];
+        std::sort(f.begin(), f.end());
+        fmt::print("{:<14} {:>9} {:>7.2f} {:<4} {:>10.2f} .. {:.2f}\n", driver, plan.bytes, f[f.size() / 2],
+                   latency ? "us" : "GB/s", f.front(), f.back());
+      }
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace talweg
+
+int main(int argc, char** argv) { return talweg::run(argc > 1 ? std::atoi(argv[1]) : 5); }

@@ -1,0 +1,109 @@
+// Session: frames over a link. The dialler introduces itself first; the other side answers when it adopts the session;
+// then sends go out in order, and each body that comes in is read straight into the buffer the mailbox names. A frame that is not right ends the session; it costs the peer its connection and us
+// a counter, never the process.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "io/frame.h"
+#include "io/io.h"
+#include "io/link.h"
+
+namespace talweg {
+
+// Who a session talks for: given once, when the node starts.
+struct Identity {
+  Peer self = 0;
+  Incarnation incarnation = 0;
+  std::string job;  // the job's secret: connections that do not know it are refused
+};
+
+class Session {
+ public:
+  // `expected`: the peer that was dialled; none for a connection that came in.
+  Session(std::unique_ptr<Link> link, const Identity& identity, std::optional<Peer> expected, Mailbox& mailbox,
+          IoCounters& counters, Time now);
+
+  // Queues the op behind those before it; it goes out once both sides are introduced.
+  void enqueue(SendOp& op) { queue_.push_back(op); }
+  // The accepting side's answer to an introduction.
+  void adopt();
+  // Takes over the sends that wait on a session given up for this one.
+  void take_queue(Session& given_up) { queue_.take(given_up.queue_); }
+  // Moves what can be moved without waiting. True when something moved. A failure ends the session.
+  Result<bool> pump();
+  bool has_work() const {
+    if (parked()) return link_->ended();
+    return broken_off_ || link_->readable() || ahead_begin_ < ahead_end_ || (wants_to_write() && link_->writable());
+  }
+  // The op goes. Half a frame cannot be taken back: if that is what went out of it, the session ends with the next pump.
+  void withdraw(SendOp& op);
+
+  // Ends all that hangs on this session with `why`.
+  void close(const Status& why);
+
+  Link& link() { return *link_; }
+  bool introduced() const { return introduced_; }
+  bool dialled() const { return expected_.has_value(); }
+  bool usable() const { return introduced_ && adopted_; }
+  // Both sides dialled at once and the other connection is the one, for as long as it lasts.
+  bool parked() const { return introduced_ && !adopted_; }
+  Peer peer() const { return peer_; }
+  Incarnation peer_incarnation() const { return peer_incarnation_; }
+  Time opened() const { return opened_; }
+  bool stalled() const { return stalled_; }
+  void retry_stalled() { stalled_ = false; }
+
+ private:
+  enum class Reading { kHeader, kHead, kBody };
+  bool wants_to_write() const { return out_left_ > 0 || (usable() && !queue_.empty()); }
+  Result<bool> pump_out();
+  Result<bool> pump_in();
+  void prepare(FrameKind kind, SendOp* op);
+  void advance_out(size_t bytes);
+  // Fills `want` from the read-ahead and the link; true when it is full.
+  Result<bool> fill(MutableBytes want);
+  Status on_header();
+  Status on_head();
+  Status on_hello();
+  void next_frame();
+
+  std::unique_ptr<Link> link_;
+  const Identity& identity_;
+  Mailbox& mailbox_;
+  IoCounters& counters_;
+  Time opened_;
+
+  // Writing.
+  IntrusiveList<SendOp, SendQueueTag> queue_;
+  SendOp* current_ = nullptr;  // also the queue's first, while its bytes go out
+  std::array<std::byte, kFrameHeaderBytes> out_header_{};
+  std::array<Bytes, 4> out_parts_;
+  size_t out_left_ = 0;
+  uint32_t out_sequence_ = 0;
+  bool broken_off_ = false;
+
+  // Reading.
+  Reading reading_ = Reading::kHeader;
+  std::array<std::byte, kFrameHeaderBytes> in_header_{};
+  FrameHeader header_;
+  std::string head_;
+  Inbound inbound_;
+  bool body_open_ = false;
+  size_t filled_ = 0;
+  uint32_t in_sequence_ = 0;
+  bool stalled_ = false;  // the mailbox has no room for the message whose head we hold
+  std::vector<std::byte> ahead_;
+  size_t ahead_begin_ = 0, ahead_end_ = 0;
+  size_t moved_in_ = 0;
+
+  // The other side.
+  bool introduced_ = false;  // it told who it is
+  bool adopted_;             // we told or will tell who we are
+  std::optional<Peer> expected_;
+  Peer peer_ = 0;
+  Incarnation peer_incarnation_ = 0;
+};
+
+}  // namespace talweg

@@ -1,0 +1,99 @@
+#include "store/dense_table.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "math/kernels.h"
+
+namespace talweg {
+
+template <class Real>
+DenseTableOf<Real>::DenseTableOf(TableSpec spec, Range range, std::unique_ptr<Optimizer<Real>> optimizer)
+    : DenseTable(std::move(spec)),
+      optimizer_(std::move(optimizer)),
+      range_(range),
+      values_(range.size() * (1 + optimizer_->state_per_weight())),
+      sums_(range.size()) {
+  const size_t size = range.size();
+  for (size_t k = 0; k < optimizer_->state_per_weight(); ++k) {
+    std::fill_n(values_.begin() + static_cast<ptrdiff_t>((k + 1) * size), size, optimizer_->initial_state(k));
+  }
+}
+
+template <class Real>
+Bytes DenseTableOf<Real>::view(Range positions) const {
+  CHECK(positions.begin <= positions.end && positions.end <= range_.size());
+  return bytes_of(std::span<const Real>(values_).subspan(positions.begin, positions.size()));
+}
+
+template <class Real>
+void DenseTableOf<Real>::accumulate(const Contribution& contribution) {
+  const Range at = contribution.range;
+  CHECK(at.begin <= at.end && at.end <= range_.size());
+  if (at.size() == 0) return;
+  const std::span gradients(reinterpret_cast<const Real*>(contribution.gradients().data()), at.size());
+  const std::span<Real> sums = std::span(sums_).subspan(at.begin, at.size());
+  if (covered_.empty()) {
+    covered_.push_back(at);
+    std::copy(gradients.begin(), gradients.end(), sums.begin());
+    return;
+  }
+  cover(at);
+  add(sums, gradients);
+}
+
+template <class Real>
+void DenseTableOf<Real>::cover(Range positions) {
+  std::vector<Range> merged;
+  Range joined = positions;
+  uint64_t fresh = positions.begin;  // up to here the positions are covered or cleared
+  for (const Range old : covered_) {
+    if (old.end < positions.begin || old.begin > positions.end) continue;
+    if (fresh < old.begin) std::fill(&sums_[fresh], &sums_[old.begin], Real(0));
+    fresh = std::max(fresh, old.end);
+    joined = {std::min(joined.begin, old.begin), std::max(joined.end, old.end)};
+  }
+  if (fresh < positions.end) std::fill_n(&sums_[fresh], positions.end - fresh, Real(0));
+  for (const Range old : covered_) {
+    if (old.end < joined.begin || old.begin > joined.end) merged.push_back(old);
+  }
+  merged.push_back(joined);
+  std::sort(merged.begin(), merged.end(), [](Range a, Range b) { return a.begin < b.begin; });
+  covered_ = std::move(merged);
+}
+
+template <class Real>
+void DenseTableOf<Real>::apply() {
+  // To the optimizer, what is covered in one run is one row.
+  const uint32_t only[] = {0};
+  for (const Range run : covered_) {
+    Real* const weights = values_.data() + run.begin;
+    optimizer_->apply({.chunks = &weights,
+                       .chunk_shift = 0,
+                       .stride = 0,
+                       .state_offset = range_.size(),
+                       .width = run.size(),
+                       .rows = only,
+                       .gradients = sums_.data() + run.begin});
+  }
+  covered_.clear();
+}
+
+template <class Real>
+ExportPiece DenseTableOf<Real>::export_from(uint64_t cursor, size_t max_bytes) {
+  const uint64_t begin = std::clamp(cursor, range_.begin, range_.end) - range_.begin;
+  const uint64_t end = std::min(range_.size(), begin + std::max<uint64_t>(1, max_bytes / sizeof(Real)));
+  const Bytes values = view({begin, end});
+  ExportPiece piece;
+  piece.rows = end - begin;
+  piece.values = Buffer(values.size());
+  if (!values.empty()) std::memcpy(piece.values.data(), values.data(), values.size());
+  piece.done = end == range_.size();
+  piece.next = piece.done ? 0 : range_.begin + end;
+  return piece;
+}
+
+template class DenseTableOf<float>;
+template class DenseTableOf<double>;
+
+}  // namespace talweg

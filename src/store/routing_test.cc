@@ -1,0 +1,89 @@
+#include "store/routing.h"
+
+#include <gtest/gtest.h>
+
+namespace talweg {
+namespace {
+
+std::vector<uint64_t> random_keys(size_t count, uint64_t seed) {
+  Rng rng(seed);
+  std::vector<uint64_t> keys(count);
+  for (uint64_t& key : keys) key = rng.next();
+  return keys;
+}
+
+TEST(Routing, ranges_cut_a_table_without_gap_or_overlap) {
+  for (const uint64_t size : {uint64_t{1}, uint64_t{7}, uint64_t{1000}, ~uint64_t{0}}) {
+    for (const uint32_t shards : {1u, 2u, 3u, 64u}) {
+      uint64_t next = 0;
+      for (uint32_t s = 0; s < shards; ++s) {
+        const Range range = shard_range(size, s, shards);
+        EXPECT_EQ(range.begin, next);
+        EXPECT_LE(range.size() - size / shards, 1u);
+        next = range.end;
+      }
+      EXPECT_EQ(next, size);
+    }
+  }
+  EXPECT_EQ(overlap({2, 8}, {5, 11}), (Range{5, 8}));
+  EXPECT_EQ(overlap({2, 4}, {5, 11}).size(), 0u);
+}
+
+TEST(Routing, shards_get_equal_shares_of_keys) {
+  std::vector<size_t> counts(7);
+  for (uint64_t key = 0; key < 70'000; ++key) ++counts[shard_of(key, 7)];
+  for (const size_t count : counts) EXPECT_NEAR(static_cast<double>(count), 10'000, 500);
+}
+
+TEST(KeyRoute, groups_keys_by_shard_and_knows_the_way_back) {
+  for (const uint32_t shards : {1u, 2u, 5u, 300u}) {
+    KeyRoute route(shards);
+    for (const size_t count : {1000, 0, 1, 517}) {
+      const auto keys = random_keys(count, count + shards);
+      route.build(keys);
+      ASSERT_EQ(route.size(), count);
+      size_t i = 0;
+      for (uint32_t s = 0; s < shards; ++s) {
+        ASSERT_EQ(route.begin(s), i);
+        for (const uint64_t key : route.keys(s)) {
+          ASSERT_EQ(shard_of(key, shards), s);
+          ASSERT_EQ(keys[route.order().empty() ? i : route.order()[i]], key);
+          ++i;
+        }
+        ASSERT_EQ(route.keys_hash(s), hash_keys(route.keys(s)));
+      }
+      ASSERT_EQ(i, count);
+    }
+  }
+}
+
+TEST(KeyRoute, keeps_the_given_order_on_one_shard_without_a_copy) {
+  const auto keys = random_keys(100, 1);
+  KeyRoute route(1);
+  route.build(keys);
+  EXPECT_TRUE(route.order().empty());
+  EXPECT_EQ(route.keys(0).data(), keys.data());
+}
+
+TEST(KeyRoute, reuses_its_memory) {
+  KeyRoute route(4);
+  route.build(random_keys(1000, 1));
+  const uint64_t* const keys = route.keys(0).data();
+  const uint32_t* const order = route.order().data();
+  for (uint64_t seed = 2; seed < 10; ++seed) {
+    route.build(random_keys(500 + 50 * seed, seed));
+    EXPECT_EQ(route.keys(0).data(), keys);
+    EXPECT_EQ(route.order().data(), order);
+  }
+}
+
+TEST(KeyRoute, the_hash_tells_lists_apart) {
+  const std::vector<uint64_t> keys = {1, 2, 3}, swapped = {2, 1, 3}, longer = {1, 2, 3, 0}, other = {1, 2, 4};
+  EXPECT_EQ(hash_keys(keys), hash_keys(std::vector<uint64_t>(keys)));
+  EXPECT_NE(hash_keys(keys), hash_keys(swapped));
+  EXPECT_NE(hash_keys(keys), hash_keys(longer));
+  EXPECT_NE(hash_keys(keys), hash_keys(other));
+}
+
+}  // namespace
+}  // namespace talweg

@@ -1,0 +1,106 @@
+#include "store/sparse_index.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/rng.h"
+
+namespace talweg {
+namespace {
+
+// The key whose hash is `hash`: mix64 undone step by step.
+uint64_t key_with_hash(uint64_t hash) {
+  const auto inverse = [](uint64_t odd) {
+    uint64_t x = odd;  // Newton's iteration doubles the right low bits
+    for (int i = 0; i < 6; ++i) x *= 2 - odd * x;
+    return x;
+  };
+  const auto unshift = [](uint64_t x, int shift) {
+    uint64_t y = x;
+    for (int done = shift; done < 64; done += shift) y = x ^ (y >> shift);
+    return y;
+  };
+  hash = unshift(hash, 31) * inverse(0x94d049bb133111eb);
+  hash = unshift(hash, 27) * inverse(0xbf58476d1ce4e5b9);
+  return unshift(hash, 30) - 0x9e3779b97f4a7c15;
+}
+
+void expect_rows_in_order_of_first_touch(const std::vector<uint64_t>& keys) {
+  SparseIndex index;
+  std::vector<uint32_t> rows(keys.size()), again(keys.size());
+  index.find_or_insert(keys, rows.data());
+  ASSERT_EQ(index.size(), keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) ASSERT_EQ(rows[i], i) << keys[i];
+  index.find(keys, again.data());
+  EXPECT_EQ(again, rows);
+  index.find_or_insert(keys, again.data());
+  EXPECT_EQ(again, rows);
+  EXPECT_EQ(index.size(), keys.size());
+}
+
+TEST(SparseIndex, any_key_is_allowed) {
+  expect_rows_in_order_of_first_touch({0, ~uint64_t{0}, 1, uint64_t{1} << 63, ~uint64_t{0} - 1, 0x9e3779b97f4a7c15});
+}
+
+TEST(SparseIndex, a_dense_run_of_keys_grows_it) {
+  std::vector<uint64_t> keys;
+  for (uint64_t k = 0; k < 100'000; ++k) keys.push_back(k);
+  expect_rows_in_order_of_first_touch(keys);
+}
+
+TEST(SparseIndex, keys_with_the_same_low_or_high_bits_are_told_apart) {
+  std::vector<uint64_t> low, high;
+  for (uint64_t k = 0; k < 50'000; ++k) low.push_back(k << 40), high.push_back(~k);
+  expect_rows_in_order_of_first_touch(low);
+  expect_rows_in_order_of_first_touch(high);
+}
+
+TEST(SparseIndex, keys_made_to_collide_are_told_apart) {
+  std::vector<uint64_t> keys;
+  for (uint64_t k = 0; k < 3000; ++k) keys.push_back(key_with_hash(k << 32 | 255));
+  ASSERT_EQ(mix64(keys[7]), uint64_t{7} << 32 | 255);
+  expect_rows_in_order_of_first_touch(keys);
+}
+
+TEST(SparseIndex, follows_a_map_through_random_batches) {
+  Rng rng(7);
+  SparseIndex index;
+  std::unordered_map<uint64_t, uint32_t> reference;
+  for (int batch = 0; batch < 300; ++batch) {
+    std::vector<uint64_t> keys(rng.below(200));
+    for (uint64_t& key : keys) key = rng.below(2) == 0 ? rng.below(5000) : rng.next();
+    std::vector<uint32_t> rows(keys.size());
+    index.find(keys, rows.data());
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const auto found = reference.find(keys[i]);
+      ASSERT_EQ(rows[i], found == reference.end() ? SparseIndex::kNoRow : found->second);
+    }
+    index.find_or_insert(keys, rows.data());
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const auto [entry, fresh] = reference.emplace(keys[i], static_cast<uint32_t>(reference.size()));
+      ASSERT_EQ(rows[i], entry->second);
+    }
+    ASSERT_EQ(index.size(), reference.size());
+  }
+  const auto sorted = index.sorted();
+  ASSERT_EQ(sorted.size(), reference.size());
+  EXPECT_TRUE(std::is_sorted(sorted.begin(), sorted.end()));
+  for (const auto& [key, row] : sorted) ASSERT_EQ(reference.at(key), row);
+  EXPECT_EQ(index.key_of(reference.at(sorted[42].first)), sorted[42].first);
+}
+
+TEST(SparseIndex, memory_grows_with_the_keys_only) {
+  SparseIndex index;
+  EXPECT_LE(index.bytes(), 8u << 10);
+  std::vector<uint64_t> keys(100'000);
+  std::vector<uint32_t> rows(keys.size());
+  Rng rng(1);
+  for (uint64_t& key : keys) key = rng.next();
+  index.find_or_insert(keys, rows.data());
+  EXPECT_LE(index.bytes(), 64 * keys.size());
+}
+
+}  // namespace
+}  // namespace talweg

@@ -1,0 +1,50 @@
+#include "store/table.h"
+
+#include <bit>
+
+#include "store/dense_table.h"
+#include "store/sparse_table.h"
+
+namespace talweg {
+namespace {
+
+template <class Real>
+Result<std::unique_ptr<Table>> make_of(const TableSpec& spec, uint32_t shard, uint32_t shards,
+                                       const OptimizerRegistry& optimizers) {
+  auto optimizer = optimizers.make<Real>(spec.optimizer);
+  if (!optimizer.ok()) return optimizer.status().within(spec.label());
+  std::unique_ptr<Table> table;
+  if (spec.sparse) {
+    table = std::make_unique<SparseTableOf<Real>>(spec, std::move(*optimizer));
+  } else {
+    table = std::make_unique<DenseTableOf<Real>>(spec, shard_range(spec.size, shard, shards), std::move(*optimizer));
+  }
+  return table;
+}
+
+template <class Real, class Bits>
+std::optional<size_t> find_in(Bytes bytes, Bits exponent) {
+  const std::span values(reinterpret_cast<const Real*>(bytes.data()), bytes.size() / sizeof(Real));
+  const auto bad = [exponent](Real value) { return (std::bit_cast<Bits>(value) & exponent) == exponent; };
+  // Without a way out of the loop it runs on vectors; which value it was matters only to the error.
+  bool any = false;
+  for (const Real value : values) any |= bad(value);
+  if (!any) return std::nullopt;
+  return std::find_if(values.begin(), values.end(), bad) - values.begin();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Table>> Table::make(const TableSpec& spec, uint32_t shard, uint32_t shards,
+                                           const OptimizerRegistry& optimizers) {
+  TRY(check(spec, shards));
+  if (spec.type == ValueType::kFloat32) return make_of<float>(spec, shard, shards, optimizers);
+  return make_of<double>(spec, shard, shards, optimizers);
+}
+
+std::optional<size_t> find_non_finite(Bytes values, ValueType type) {
+  if (type == ValueType::kFloat32) return find_in<float, uint32_t>(values, 0x7f80'0000u);
+  return find_in<double, uint64_t>(values, 0x7ff0'0000'0000'0000u);
+}
+
+}  // namespace talweg

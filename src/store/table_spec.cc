@@ -1,0 +1,57 @@
+#include "store/table_spec.h"
+
+#include "base/limits.h"
+#include "store/limits.h"
+#include "store/routing.h"
+#include "store/store.pb.h"
+
+namespace talweg {
+
+std::string TableSpec::label() const { return fmt::format("table '{}'", name); }
+
+Status check(const TableSpec& spec, uint32_t shards) {
+  if (spec.name.empty() || spec.name.size() > limits::kMaxNameBytes) {
+    return error(Code::kInvalid, "table {} needs a name of 1 to {} bytes", spec.id, limits::kMaxNameBytes);
+  }
+  if (spec.sparse) {
+    if (spec.width < 1 || spec.width > limits::kMaxWidth) {
+      return error(Code::kInvalid, "{} has rows of {} values; 1 to {} are allowed", spec.label(), spec.width,
+                   limits::kMaxWidth);
+    }
+    if (spec.size != 0) return error(Code::kInvalid, "{} is sparse and so has no size", spec.label());
+    return {};
+  }
+  if (spec.width != 1) return error(Code::kInvalid, "{} is dense and so has width 1, not {}", spec.label(), spec.width);
+  if (spec.size == 0) return error(Code::kInvalid, "{} is dense and needs a size", spec.label());
+  // A shard's range must fit one message.
+  const uint64_t most = limits::kMaxBodyBytes / size_of(spec.type);
+  if (spec.size / shards >= most) {
+    return error(Code::kInvalid, "{} has {} values on each of {} shards; at most {} fit one shard", spec.label(),
+                 spec.size / shards, shards, most);
+  }
+  return {};
+}
+
+proto::TableSpec to_proto(const TableSpec& spec) {
+  proto::TableSpec out;
+  out.set_id(spec.id);
+  out.set_name(spec.name);
+  out.set_sparse(spec.sparse);
+  out.set_width(spec.width);
+  out.set_size(spec.size);
+  out.set_value_type(static_cast<uint32_t>(spec.type));
+  out.set_optimizer(config_to_text(spec.optimizer));
+  return out;
+}
+
+Result<TableSpec> from_proto(const proto::TableSpec& in) {
+  TableSpec spec{.id = in.id(), .name = in.name(), .sparse = in.sparse(), .width = in.width(), .size = in.size()};
+  if (in.value_type() >= std::size(Choices<ValueType>::names)) {
+    return error(Code::kInvalid, "{} has an unknown value type {}", spec.label(), in.value_type());
+  }
+  spec.type = static_cast<ValueType>(in.value_type());
+  ASSIGN(spec.optimizer, config_from_text<OptimizerConfig>(in.optimizer(), "the optimizer of " + spec.label()));
+  return spec;
+}
+
+}  // namespace talweg
