@@ -14,12 +14,13 @@
 #include <thread>
 #include <vector>
 
+#include "bench/bench.h"
 #include "io/host_io.h"
 #include "io/inproc/transport.h"
 #include "io/shm/transport.h"
 #include "io/tcp/transport.h"
 
-namespace talweg {
+namespace talweg::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -168,7 +169,9 @@ double run_one(const std::string& driver, Plan plan, bool latency) {
   return driver == "plain sockets" ? measure_plain_sockets(plan, latency) : measure(driver, plan, latency);
 }
 
-int run(int rounds) {
+}  // namespace
+
+int io(int rounds) {
   const std::vector<std::string> drivers = {"inproc", "shm", "tcp", "plain sockets"};
   fmt::print("{:<14} {:>9} {:>12} {:>24}\n", "driver", "bytes", "median", "(least .. most)");
   for (const bool latency : {true, false}) {
@@ -194,7 +197,4 @@ int run(int rounds) {
   return 0;
 }
 
-}  // namespace
-}  // namespace talweg
-
-int main(int argc, char** argv) { return talweg::run(argc > 1 ? std::atoi(argv[1]) : 5); }
+}  // namespace talweg::bench

@@ -1,10 +1,11 @@
 #include "base/config.h"
 
 #include <algorithm>
+#include <cctype>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <memory>
-#include <cerrno>
 
 namespace talweg {
 namespace {
@@ -42,8 +43,6 @@ std::string kind_of(const YAML::Node& value) {
   if (value.IsNull()) return "nothing";
   return "'" + value.Scalar() + "'";
 }
-
-std::string number_text(double number) { return fmt::format("{:g}", number); }
 
 }  // namespace
 
@@ -141,9 +140,9 @@ void ConfigReader::read_number(const std::string& key, const YAML::Node& value, 
   if (!value.IsScalar() || !YAML::convert<double>::decode(value, field) || std::isnan(field)) {
     fail_at(key, value, fmt::format("must be a number, not {}", kind_of(value)));
   } else if (field < bounds.least) {
-    fail_at(key, value, fmt::format("must be at least {}, not {}", number_text(bounds.least), value.Scalar()));
+    fail_at(key, value, fmt::format("must be at least {}, not {}", bounds.least, value.Scalar()));
   } else if (field > bounds.most) {
-    fail_at(key, value, fmt::format("must be at most {}, not {}", number_text(bounds.most), value.Scalar()));
+    fail_at(key, value, fmt::format("must be at most {}, not {}", bounds.most, value.Scalar()));
   }
 }
 
@@ -159,8 +158,8 @@ void ConfigReader::read_duration(const std::string& key, const YAML::Node& value
   field = *parsed;
 }
 
-bool ConfigReader::read_choice(const std::string& key, const YAML::Node& value, const std::string_view* names, size_t count,
-                               int& chosen) {
+bool ConfigReader::read_choice(const std::string& key, const YAML::Node& value, const std::string_view* names,
+                               size_t count, int& chosen) {
   const std::string word = value.IsScalar() ? value.Scalar() : "";
   for (size_t i = 0; i < count; ++i) {
     if (names[i] == word) {
@@ -173,8 +172,15 @@ bool ConfigReader::read_choice(const std::string& key, const YAML::Node& value, 
   return false;
 }
 
+std::string ConfigWriter::number(double value) {
+  if (std::isinf(value)) return value > 0 ? ".inf" : "-.inf";
+  return fmt::format("{}", value);
+}
+
 std::string ConfigWriter::quoted(const std::string& text) {
-  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+  // Plain words that YAML would not read back as the same text.
+  const bool special = text.empty() || text[0] == '-' || text == "null" || text == "Null" || text == "NULL";
+  const bool plain = !special && std::all_of(text.begin(), text.end(), [](unsigned char c) {
     return std::isalnum(c) || c == '_' || c == '-' || c == '.' || c == '/' || c == '(' || c == ')';
   });
   if (plain) return text;

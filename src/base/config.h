@@ -13,8 +13,10 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,6 +31,13 @@ namespace talweg {
 // What a number must satisfy; both ends included.
 struct Bounds {
   double least = -INFINITY, most = INFINITY;
+
+  // Also what an integer of this type can hold.
+  template <class T>
+  constexpr Bounds within_type() const {
+    return {std::max(least, static_cast<double>(std::numeric_limits<T>::min())),
+            std::min(most, static_cast<double>(std::numeric_limits<T>::max()))};
+  }
 };
 constexpr Bounds at_least(double least) { return {least, INFINITY}; }
 constexpr Bounds between(double least, double most) { return {least, most}; }
@@ -45,8 +54,20 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
 Result<Duration> parse_duration(std::string_view text);
 std::string format_duration(Duration d);
 
+// What a field may be, besides a single value.
 template <class T>
-concept HasFields = requires(T& t, int& f) { t.fields(f); } || requires(T& t) { &T::template fields<int>; };
+concept HasFields = requires(T& t, int& f) {
+  t.fields(f);
+};
+template <class T>
+concept IsOptional = requires(T& t) {
+  typename T::value_type;
+  t.has_value();
+};
+template <class T>
+concept IsList = std::is_same_v<T, std::vector<typename T::value_type>>;
+template <class T>
+concept IsListOfStructs = IsList<T> && HasFields<typename T::value_type>;
 
 // Reads one YAML map into a struct. Collects the first error; later fields are skipped then.
 class ConfigReader {
@@ -70,7 +91,7 @@ class ConfigReader {
       read_bool(key, value, field);
     } else if constexpr (std::is_integral_v<T>) {
       int64_t wide = 0;
-      if (read_integer(key, value, wide, bounds)) field = static_cast<T>(wide);
+      if (read_integer(key, value, wide, bounds.within_type<T>())) field = static_cast<T>(wide);
     } else if constexpr (std::is_floating_point_v<T>) {
       read_number(key, value, field, bounds);
     } else if constexpr (std::is_same_v<T, std::string>) {
@@ -79,11 +100,12 @@ class ConfigReader {
       read_duration(key, value, field);
     } else if constexpr (std::is_enum_v<T>) {
       int chosen = 0;
-      if (read_choice(key, value, Choices<T>::names, std::size(Choices<T>::names), chosen)) field = static_cast<T>(chosen);
-    } else if constexpr (requires { typename T::value_type; field.has_value(); }) {
+      const auto& names = Choices<T>::names;
+      if (read_choice(key, value, names, std::size(names), chosen)) field = static_cast<T>(chosen);
+    } else if constexpr (IsOptional<T>) {
       field.emplace();
       read(key, value, *field, bounds);
-    } else if constexpr (requires { typename T::value_type; field.emplace_back(); }) {
+    } else if constexpr (IsList<T>) {
       read_list(key, value, field, bounds);
     } else {
       ConfigReader nested(file_, path_of(key), value);
@@ -107,7 +129,8 @@ class ConfigReader {
   void read_number(const std::string& key, const YAML::Node& value, double& field, Bounds bounds);
   void read_string(const std::string& key, const YAML::Node& value, std::string& field);
   void read_duration(const std::string& key, const YAML::Node& value, Duration& field);
-  bool read_choice(const std::string& key, const YAML::Node& value, const std::string_view* names, size_t count, int& chosen);
+  bool read_choice(const std::string& key, const YAML::Node& value, const std::string_view* names, size_t count,
+                   int& chosen);
 
   YAML::Node find(std::string_view key) const;
   std::string path_of(std::string_view key) const;
@@ -127,15 +150,20 @@ class ConfigWriter {
 
   template <class T>
   void operator()(std::string_view key, T& field, std::string_view help, Bounds = {}) {
-    if constexpr (requires { typename T::value_type; field.has_value(); }) {
-      if (field.has_value()) (*this)(key, *field, help);
-      else if (explain_) line(key, "", fmt::format("not set; {}", help));
-    } else if constexpr (std::is_class_v<T> && !std::is_same_v<T, std::string> && !std::is_same_v<T, Duration> &&
-                         !requires { typename T::value_type; }) {
+    if constexpr (IsOptional<T>) {
+      if (field.has_value()) return (*this)(key, *field, help);
+      if (explain_) line(fmt::format("# {}", key), "", fmt::format("not set; {}", help));
+    } else if constexpr (HasFields<T>) {
       line(key, "", help);
-      ConfigWriter nested(explain_, indent_ + 2);
-      field.fields(nested);
-      text_ += nested.text();
+      text_ += nested_text(field, indent_ + 2);
+    } else if constexpr (IsListOfStructs<T>) {
+      line(key, field.empty() ? "[]" : "", help);
+      for (auto& element : field) {
+        std::string item = nested_text(element, indent_ + 4);
+        if (item.empty()) item = fmt::format("{:{}}{{}}\n", "", indent_ + 4);
+        item.at(static_cast<size_t>(indent_) + 2) = '-';
+        text_ += item;
+      }
     } else {
       line(key, scalar(field), help);
     }
@@ -145,18 +173,31 @@ class ConfigWriter {
  private:
   template <class T>
   static std::string scalar(const T& field) {
-    if constexpr (std::is_same_v<T, bool>) return field ? "true" : "false";
-    else if constexpr (std::is_integral_v<T>) return std::to_string(field);
-    else if constexpr (std::is_floating_point_v<T>) return fmt::format("{}", field);
-    else if constexpr (std::is_same_v<T, std::string>) return quoted(field);
-    else if constexpr (std::is_same_v<T, Duration>) return format_duration(field);
-    else if constexpr (std::is_enum_v<T>) return std::string(Choices<T>::names[static_cast<size_t>(field)]);
-    else {
+    if constexpr (std::is_same_v<T, bool>) {
+      return field ? "true" : "false";
+    } else if constexpr (std::is_integral_v<T>) {
+      return std::to_string(field);
+    } else if constexpr (std::is_floating_point_v<T>) {
+      return number(field);
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      return quoted(field);
+    } else if constexpr (std::is_same_v<T, Duration>) {
+      return format_duration(field);
+    } else if constexpr (std::is_enum_v<T>) {
+      return std::string(Choices<T>::names[static_cast<size_t>(field)]);
+    } else {
       std::string list;
       for (const auto& element : field) list += (list.empty() ? "" : ", ") + scalar(element);
       return "[" + list + "]";
     }
   }
+  template <class T>
+  std::string nested_text(T& field, int indent) const {
+    ConfigWriter nested(explain_, indent);
+    field.fields(nested);
+    return nested.text();
+  }
+  static std::string number(double value);
   static std::string quoted(const std::string& text);
   void line(std::string_view key, std::string_view value, std::string_view help);
 

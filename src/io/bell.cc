@@ -1,5 +1,6 @@
 #include "io/bell.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -19,6 +20,9 @@ std::shared_ptr<Bell> Bell::create() {
 }
 
 std::shared_ptr<Bell> Bell::open(Fd memory, Fd event) {
+  // A descriptor that blocks could hold up whoever rings.
+  const int flags = ::fcntl(event.get(), F_GETFL);
+  if (flags < 0 || (flags & O_NONBLOCK) == 0) return nullptr;
   void* mapped = map_shared_memory(memory.get(), kBellBytes);
   if (mapped == nullptr) return nullptr;
   auto* asleep = static_cast<std::atomic<uint32_t>*>(mapped);  // zeroed memory is an awake bell

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "io/fd.h"
+#include "io/fence.h"
 
 namespace talweg {
 
@@ -22,13 +23,13 @@ class Bell {
   Bell& operator=(const Bell&) = delete;
 
   void ring() {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    full_fence();
     if (asleep_->load(std::memory_order_relaxed) != 0 && asleep_->exchange(0) != 0) ring_asleep();
   }
   // After this, look once more for work; then wait on event_fd().
   void fall_asleep() {
     asleep_->store(1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    full_fence();
   }
   void wake_up() { asleep_->store(0, std::memory_order_relaxed); }
   void drain();

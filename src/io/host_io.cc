@@ -85,6 +85,8 @@ HostIo::HostIo(HostIoOptions options)
 HostIo::~HostIo() {
   drop_housekeeping();
   for (auto& session : sessions_) session->close(Status(Code::kCancelled, "the node is gone"));
+  // epoll_ is closed after the links: a descriptor that a forked process still holds would stay in it.
+  for (auto& session : sessions_) unwatch(session->link());
 }
 
 void HostIo::add(std::unique_ptr<Transport> transport) {
@@ -98,6 +100,10 @@ void HostIo::watch(Watched& watched) {
   event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
   event.data.ptr = &watched;
   CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, watched.fd(), &event) == 0);
+}
+
+void HostIo::unwatch(Watched& watched) {
+  if (watched.fd() >= 0) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, watched.fd(), nullptr);
 }
 
 std::string HostIo::address() const {
@@ -163,12 +169,20 @@ bool HostIo::run_ready() {
 bool HostIo::accept_links() {
   bool any = false;
   for (auto& transport : transports_) {
-    while (auto link = transport->accept()) {
+    while (transport->has_incoming() && takes_links()) {
+      auto link = transport->accept();
+      if (link == nullptr) break;
       open_session(std::move(link), std::nullopt);
       any = true;
     }
   }
   return any;
+}
+
+bool HostIo::takes_links() const {
+  const auto strangers = std::count_if(sessions_.begin(), sessions_.end(),
+                                       [](const auto& session) { return !session->introduced() && !session->dialled(); });
+  return static_cast<size_t>(strangers) < options_.unintroduced_links;
 }
 
 bool HostIo::run_outside_actions() {
@@ -185,9 +199,9 @@ bool HostIo::run_outside_actions() {
 
 bool HostIo::anything_to_do() const {
   if (has_outside_actions_.load(std::memory_order_acquire)) return true;
-  if (std::any_of(transports_.begin(), transports_.end(), [](const auto& t) { return t->has_incoming(); })) return true;
-  return std::any_of(sessions_.begin(), sessions_.end(),
-                     [](const auto& session) { return !session->stalled() && session->has_work(); });
+  const bool incoming = std::any_of(transports_.begin(), transports_.end(), [](const auto& t) { return t->has_incoming(); });
+  if (incoming && takes_links()) return true;
+  return std::any_of(sessions_.begin(), sessions_.end(), [](const auto& session) { return session->has_work(); });
 }
 
 void HostIo::wait_for_events() {
@@ -244,6 +258,7 @@ void HostIo::start_compute(ComputeOp& op) {
 }
 
 Result<Session*> HostIo::dial(Peer peer, Known& known) {
+  if (peer == self_) return error(Code::kInvalid, "node {} sends to itself", peer);
   if (known.address.empty()) return error(Code::kNotFound, "no address of node {} is known", peer);
   for (size_t begin = 0; begin < known.address.size();) {
     const size_t end = std::min(known.address.find(' ', begin), known.address.size());
@@ -261,7 +276,9 @@ Result<Session*> HostIo::dial(Peer peer, Known& known) {
 Session& HostIo::open_session(std::unique_ptr<Link> link, std::optional<Peer> expected) {
   watch(*link);
   needs_poll_ |= link->needs_poll();
-  sessions_.push_back(std::make_unique<Session>(std::move(link), identity_, expected, mailbox_, counters_, now_));
+  const uint64_t connection = expected ? ++connections_dialled_ : 0;
+  sessions_.push_back(
+      std::make_unique<Session>(std::move(link), identity_, expected, connection, mailbox_, counters_, now_));
   return *sessions_.back();
 }
 
@@ -272,9 +289,9 @@ bool HostIo::pump_sessions() {
   for (size_t i = 0; i < sessions_.size(); ++i) {
     Session& session = *sessions_[i];
     if (retry && session.stalled()) session.retry_stalled();
-    if (!session.usable() && !session.parked() && now_ - session.opened() > limits::kHelloTimeout) {
+    if (!session.usable() && !session.parked() && now_ - session.opened() > options_.hello_timeout) {
       lose(session, error(Code::kUnavailable, "{} did not introduce itself", session.link().name()));
-    } else if (!session.stalled() && (retry || session.has_work())) {
+    } else if (session.has_work()) {
       pump(session, &progress);
     }
   }
@@ -295,13 +312,25 @@ void HostIo::pump(Session& session, bool* progress) {
 }
 
 Status HostIo::introduce(Session& session) {
+  if (session.peer() == self_) return error(Code::kInvalid, "a connection in the name of this node, {}", self_);
   Known& known = peers_[session.peer()];
   if (session.peer_incarnation() < known.incarnation) {
     return error(Code::kInvalid, "a connection from an earlier life of node {}", session.peer());
   }
   const bool restarted = known.incarnation != 0 && session.peer_incarnation() > known.incarnation;
+  if (restarted) {
+    known.connection = 0;
+    mailbox_.peer_restarted(session.peer());
+  }
   known.incarnation = session.peer_incarnation();
   if (session.dialled()) return {};
+  // A node dials anew when it has lost a connection that we still hold, and with a new number. An old number is a
+  // recorded stream, or a connection that its own side has given up already.
+  if (session.connection() <= known.connection) {
+    return error(Code::kInvalid, "connection {} of node {} after its connection {}", session.connection(), session.peer(),
+                 known.connection);
+  }
+  known.connection = session.connection();
   Session* other = known.session;
   if (other != nullptr && other->dialled() && self_ < session.peer() && !restarted) {
     return {};  // both dialled at once, and the lower id's connection is the one: this stays parked
@@ -321,22 +350,25 @@ void HostIo::lose(Session& session, Status why) {
     ++counters_.bad_frames;
     log_warning("node {}: connection {} closed: {}", self_, session.link().name(), why.message());
   }
+  const auto found = peers_.find(session.peer());
+  const bool current = found != peers_.end() && found->second.session == &session;
+  Session* successor = current ? parked_beside(session) : nullptr;
+  if (successor != nullptr) {
+    successor->adopt();
+    if (!session.introduced()) successor->take_queue(session);
+  }
+  if (current) found->second.session = successor;
   const Status lost = error(Code::kUnavailable, "connection to node {} is lost ({})", session.peer(), why.message());
   session.close(lost);
-  Known& known = peers_[session.peer()];
-  if (known.session != &session) {
-    // Given up for another one: only what was under way on it is lost, and before the introduction nothing was.
-    if (session.usable()) mailbox_.peer_lost(session.peer(), lost);
-    return;
+  // With another connection in its place, only what was under way on this one is lost: before its introduction, nothing.
+  if (session.usable() || (current && successor == nullptr)) mailbox_.peer_lost(session.peer(), lost);
+}
+
+Session* HostIo::parked_beside(const Session& session) const {
+  for (auto& other : sessions_) {
+    if (other->parked() && other->peer() == session.peer() && !is_dead(*other)) return other.get();
   }
-  known.session = nullptr;
-  mailbox_.peer_lost(session.peer(), lost);
-  for (auto& parked : sessions_) {
-    if (!parked->parked() || parked->peer() != session.peer() || is_dead(*parked)) continue;
-    parked->adopt();
-    known.session = parked.get();
-    return;
-  }
+  return nullptr;
 }
 
 bool HostIo::is_dead(const Session& session) const { return std::find(dead_.begin(), dead_.end(), &session) != dead_.end(); }
@@ -344,9 +376,12 @@ bool HostIo::is_dead(const Session& session) const { return std::find(dead_.begi
 void HostIo::bury_dead_sessions() {
   if (dead_.empty()) return;
   for (Session* dead : dead_) {
+    unwatch(dead->link());
     std::erase_if(sessions_, [dead](const auto& session) { return session.get() == dead; });
   }
   dead_.clear();
+  // An accept that failed for want of descriptors may succeed now, and no event would tell.
+  for (auto& transport : transports_) transport->on_event(EPOLLIN);
   needs_poll_ = std::any_of(sessions_.begin(), sessions_.end(), [](const auto& s) { return s->link().needs_poll(); });
 }
 

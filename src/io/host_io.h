@@ -39,6 +39,9 @@ struct HostIoOptions {
   // How long an idle loop spins before it yields and sleeps. Zero where a host has more nodes than cores.
   Duration spin = microseconds(0);
   ComputePool* pool = nullptr;  // none: all work runs on the node's thread
+  Duration hello_timeout = limits::kHelloTimeout;
+  // Connections that have not introduced themselves yet; past the bound others wait at the door.
+  size_t unintroduced_links = 256;
 };
 
 class HostIo final : public Io {
@@ -70,6 +73,7 @@ class HostIo final : public Io {
   struct Known {
     std::string address;
     Incarnation incarnation = 0;  // the highest met
+    uint64_t connection = 0;      // the highest number it dialled us with in this incarnation
     Session* session = nullptr;   // there is at most one per pair of nodes
   };
 
@@ -77,22 +81,25 @@ class HostIo final : public Io {
   bool run_ready();
   bool pump_sessions();
   bool accept_links();
+  bool takes_links() const;
   bool run_outside_actions();
   void wait_for_events();
   bool anything_to_do() const;
   void poll(int timeout_ms);
   void watch(Watched& watched);
+  void unwatch(Watched& watched);
 
   Result<Session*> dial(Peer peer, Known& known);
   Session& open_session(std::unique_ptr<Link> link, std::optional<Peer> expected);
   void pump(Session& session, bool* progress);
   Status introduce(Session& session);
   void lose(Session& session, Status why);
+  Session* parked_beside(const Session& session) const;
   bool is_dead(const Session& session) const;
   void bury_dead_sessions();
 
   HostIoOptions options_;
-  Identity identity_;
+  NodeIdentity identity_;
   std::shared_ptr<Bell> bell_;
   Fd epoll_;
   Time now_;
@@ -101,6 +108,7 @@ class HostIo final : public Io {
   std::vector<std::unique_ptr<Session>> sessions_;
   std::vector<Session*> dead_;
   std::map<Peer, Known> peers_;
+  uint64_t connections_dialled_ = 0;
   bool room_made_ = false;
   bool needs_poll_ = false;
   unsigned turns_since_poll_ = 0;

@@ -35,7 +35,14 @@ SendOp::~SendOp() {
   if (static_cast<ListHook<SendQueueTag>&>(*this).linked()) io_.withdraw(*this);
 }
 void SendOp::on_start() {
-  if (enlist()) io_.start_send(*this);
+  if (!enlist()) return;
+  // The receiver would refuse such a frame, and with it the connection.
+  if (message.head.size() > limits::kMaxHeadBytes || message.body_bytes() > limits::kMaxBodyBytes) {
+    return finish(error(Code::kInvalid, "'{}' to node {} has a head of {} bytes and a body of {}, at most {} and {} can be sent",
+                        deadline_.what, message.to, message.head.size(), message.body_bytes(), limits::kMaxHeadBytes,
+                        limits::kMaxBodyBytes));
+  }
+  io_.start_send(*this);
 }
 std::string SendOp::subject() const { return fmt::format("send to node {} of", message.to); }
 void SendOp::on_end(Status why) {
@@ -102,18 +109,22 @@ void Io::stop(Status why) {
 
 void Io::expire() {
   const Time now = this->now();
+  // Apart first: the end of one wait may end others, or begin new ones.
+  IntrusiveList<Wait, Wait> expired;
   Time earliest = Time::max();
   for (Wait* wait = waits_.front(); wait != nullptr;) {
     Wait* following = waits_.next(*wait);
     if (wait->deadline_.at <= now) {
-      wait->on_end(Status(Code::kDeadline, wait->describe(now)));
+      static_cast<ListHook<Wait>&>(*wait).unlink();
+      expired.push_back(*wait);
     } else {
       earliest = std::min(earliest, wait->deadline_.at);
     }
     wait = following;
   }
   earliest_deadline_ = earliest;
-  if (earliest != Time::max()) wake_at(earliest);
+  while (Wait* wait = expired.front()) wait->on_end(Status(Code::kDeadline, wait->describe(now)));
+  if (earliest_deadline_ != Time::max()) wake_at(earliest_deadline_);
 }
 
 std::vector<std::string> Io::waits(Duration age) const {
@@ -128,11 +139,15 @@ std::vector<std::string> Io::waits(Duration age) const {
 }
 
 void Io::refuse(Peer to, uint64_t id, Code code, std::string why) {
+  // A flood of requests that cannot be served must not fill the memory with refusals.
+  if (refusals_ >= limits::kQueuedRequests) return;
+  ++refusals_;
   housekeeping_.spawn([](Io& io, Peer to, uint64_t id, Code code, std::string why) -> Task<> {
     SendOp refusal(io, {.to = to, .tag = kReplyBit | id, .code = code, .head = std::move(why)},
                    io.within(seconds(1), "refusal"));
     // A refusal that cannot be delivered is no loss: the caller's own deadline tells it the same.
     static_cast<void>(co_await refusal);
+    --io.refusals_;
   }(*this, to, id, code, std::move(why)));
 }
 

@@ -304,6 +304,7 @@ class Io : public Executor {
   Time earliest_deadline_ = Time::max();
   uint64_t last_request_id_;
   Status stop_reason_;
+  size_t refusals_ = 0;
   TaskSet housekeeping_{*this};
 };
 

@@ -1,6 +1,7 @@
 #include "io/mailbox.h"
 
 #include <deque>
+#include <limits>
 
 #include "base/limits.h"
 #include "io/frame.h"
@@ -14,6 +15,9 @@ struct Mailbox::Unexpected : ListHook<UnexpectedTag> {
   Code code;
   std::string head;
   Buffer body;
+  // Its own size too: empty messages cost memory as well.
+  static size_t cost(size_t head_bytes, size_t body_bytes) { return sizeof(Unexpected) + head_bytes + body_bytes; }
+  size_t cost() const { return cost(head.size(), body.size()); }
 };
 
 struct Mailbox::OpenService {
@@ -59,7 +63,7 @@ void Mailbox::post(RecvOp& op) {
   for (Unexpected* message = bucket.front(); message != nullptr; message = bucket.next(*message)) {
     if (message->from != op.from || message->tag != op.tag) continue;
     const std::unique_ptr<Unexpected> taken(message);
-    unexpected_bytes_ -= message->body.size() + message->head.size();
+    unexpected_bytes_ -= message->cost();
     deliver(op, message->code, std::move(message->head), std::move(message->body));
     io_.inbox_has_room();
     return;
@@ -99,13 +103,18 @@ bool Mailbox::begin(const FrameHeader& header, std::string& head, Inbound& inbou
   inbound.op = nullptr;
   inbound.misfit = Status();
   inbound.discard = false;
-  if (inbound.is_request ? !begin_request(inbound, header.body_bytes) : !begin_message(inbound, header.body_bytes)) return false;
+  inbound.charged = 0;
+  if (inbound.is_request ? !begin_request(inbound, header.body_bytes)
+                         : !begin_message(inbound, head.size(), header.body_bytes)) {
+    return false;
+  }
   inbound.head = std::move(head);
   return true;
 }
 
 bool Mailbox::begin_request(Inbound& inbound, size_t body_bytes) {
-  const OpenService* service = find(static_cast<Service>(inbound.tag));
+  const bool is_service = inbound.tag <= std::numeric_limits<Service>::max();
+  const OpenService* service = is_service ? find(static_cast<Service>(inbound.tag)) : nullptr;
   own_body(inbound, body_bytes);
   if (service == nullptr) {
     inbound.discard = true;
@@ -119,7 +128,7 @@ bool Mailbox::begin_request(Inbound& inbound, size_t body_bytes) {
   return true;
 }
 
-bool Mailbox::begin_message(Inbound& inbound, size_t body_bytes) {
+bool Mailbox::begin_message(Inbound& inbound, size_t head_bytes, size_t body_bytes) {
   if (RecvOp* op = match(inbound.from, inbound.tag)) {
     static_cast<ListHook<PostedTag>&>(*op).unlink();
     inbound.op = op;
@@ -137,7 +146,11 @@ bool Mailbox::begin_message(Inbound& inbound, size_t body_bytes) {
   }
   // A reply that nobody awaits comes after its deadline; it is of no use to anyone.
   inbound.discard = (inbound.tag & kReplyBit) != 0;
-  if (!inbound.discard && unexpected_bytes_ + body_bytes > limits::kUnexpectedBytes) return false;
+  if (!inbound.discard) {
+    const size_t cost = Unexpected::cost(head_bytes, body_bytes);
+    if (unexpected_bytes_ + cost > limits::kUnexpectedBytes) return false;
+    unexpected_bytes_ += inbound.charged = cost;
+  }
   own_body(inbound, body_bytes);
   return true;
 }
@@ -188,6 +201,7 @@ void Mailbox::finish(Inbound& inbound) {
   }
   if (RecvOp* op = match(inbound.from, inbound.tag)) {  // posted while the body was on its way
     static_cast<ListHook<PostedTag>&>(*op).unlink();
+    release(inbound);
     return deliver(*op, inbound.code, std::move(inbound.head), std::move(inbound.body));
   }
   auto* message = new Unexpected;
@@ -196,7 +210,7 @@ void Mailbox::finish(Inbound& inbound) {
   message->code = inbound.code;
   message->head = std::move(inbound.head);
   message->body = std::move(inbound.body);
-  unexpected_bytes_ += message->body.size() + message->head.size();
+  inbound.charged = 0;  // the message carries it now
   unexpected_[bucket_of(inbound.from, inbound.tag)].push_back(*message);
 }
 
@@ -205,6 +219,24 @@ void Mailbox::abandon(Inbound& inbound, const Status& why) {
     op->arriving = nullptr;
     op->finish(why);
   }
+  release(inbound);
+}
+
+void Mailbox::release(Inbound& inbound) {
+  if (inbound.charged == 0) return;
+  unexpected_bytes_ -= std::exchange(inbound.charged, 0);
+  io_.inbox_has_room();
+}
+
+void Mailbox::peer_restarted(Peer peer) {
+  for (auto& bucket : unexpected_) {
+    for (Unexpected* message = bucket.front(); message != nullptr;) {
+      const std::unique_ptr<Unexpected> stale(message->from == peer ? message : nullptr);
+      message = bucket.next(*message);
+      if (stale != nullptr) unexpected_bytes_ -= stale->cost();
+    }
+  }
+  io_.inbox_has_room();
 }
 
 void Mailbox::peer_lost(Peer peer, const Status& why) {

@@ -58,6 +58,7 @@ struct Inbound {
   Buffer body;           // holds the body unless it goes to the posted buffer of `op`
   RecvOp* op = nullptr;  // the receive that gets it, when one was posted before the message came
   Status misfit;         // the posted buffer is too small
+  size_t charged = 0;    // against the bound of what nobody has asked for yet
   bool discard = false;
 };
 
@@ -78,6 +79,8 @@ class Mailbox {
   void finish(Inbound& inbound);   // the body is complete
   void abandon(Inbound& inbound, const Status& why);  // the connection was lost before it was
   void peer_lost(Peer peer, const Status& why);
+  // The peer is in its next life: what its earlier one sent and nobody took is of no use now.
+  void peer_restarted(Peer peer);
 
  private:
   struct UnexpectedTag;
@@ -90,13 +93,14 @@ class Mailbox {
   OpenService* find(Service service);
   static void deliver(RecvOp& op, Code code, std::string head, Buffer body);
   bool begin_request(Inbound& inbound, size_t body_bytes);
-  bool begin_message(Inbound& inbound, size_t body_bytes);
+  bool begin_message(Inbound& inbound, size_t head_bytes, size_t body_bytes);
+  void release(Inbound& inbound);
   static void own_body(Inbound& inbound, size_t body_bytes);
 
   Io& io_;
   std::array<IntrusiveList<RecvOp, PostedTag>, kBuckets> posted_;
   std::array<IntrusiveList<Unexpected, UnexpectedTag>, kBuckets> unexpected_;
-  size_t unexpected_bytes_ = 0;
+  size_t unexpected_bytes_ = 0;  // those on their way in included
   std::vector<std::unique_ptr<OpenService>> services_;
 };
 

@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/limits.h"
+#include "io/fence.h"
 
 namespace talweg {
 
@@ -44,11 +45,12 @@ class RingWriter {
     }
     return done;
   }
-  bool has_room() const { return written_ - ring_.read.load(std::memory_order_acquire) < limits::kRingBytes; }
+  // A nonsensical position counts as room, so that a write comes to see it.
+  bool has_room() const { return written_ - ring_.read.load(std::memory_order_acquire) != limits::kRingBytes; }
   // Asks the reader to ring when there is room again. Look at has_room() after this.
   void ask_for_room() {
     ring_.writer_waits.store(1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    full_fence();
   }
 
  private:
@@ -95,7 +97,7 @@ class RingReader {
   }
   // Whether the writer asked for room and there is enough of it to be worth waking it.
   bool writer_wants_room() {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    full_fence();
     if (ring_.writer_waits.load(std::memory_order_relaxed) == 0) return false;
     if (ring_.written.load(std::memory_order_relaxed) - read_ > limits::kRingBytes / 2) return false;
     return ring_.writer_waits.exchange(0) != 0;

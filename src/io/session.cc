@@ -7,8 +7,8 @@
 
 namespace talweg {
 
-Session::Session(std::unique_ptr<Link> link, const Identity& identity, std::optional<Peer> expected, Mailbox& mailbox,
-                 IoCounters& counters, Time now)
+Session::Session(std::unique_ptr<Link> link, const NodeIdentity& identity, std::optional<Peer> expected, uint64_t connection,
+                 Mailbox& mailbox, IoCounters& counters, Time now)
     : link_(std::move(link)),
       identity_(identity),
       mailbox_(mailbox),
@@ -17,6 +17,7 @@ Session::Session(std::unique_ptr<Link> link, const Identity& identity, std::opti
       ahead_(link_->read_ahead_bytes()),
       adopted_(expected.has_value()),
       expected_(expected),
+      connection_(connection),
       peer_(expected.value_or(0)) {
   if (adopted_) prepare(FrameKind::kHello, nullptr);
 }
@@ -29,7 +30,10 @@ void Session::adopt() {
 void Session::withdraw(SendOp& op) {
   if (current_ != &op) return;
   current_ = nullptr;
-  broken_off_ = true;
+  broken_off_ = out_parts_[0].size() < kFrameHeaderBytes;
+  if (broken_off_) return;
+  out_left_ = 0;
+  --out_sequence_;
 }
 
 Result<bool> Session::pump() {
@@ -38,9 +42,13 @@ Result<bool> Session::pump() {
     if (link_->ended()) return Status(Code::kUnavailable, "given up by the other side");
     return false;
   }
-  ASSIGN(const bool sent, pump_out());
-  ASSIGN(const bool received, pump_in());
-  return sent || received;
+  const Result<bool> sent = pump_out();
+  Result<bool> received = pump_in();
+  // A failed write means that the other side has closed; what it wrote before that still counts.
+  while (!sent.ok() && received.ok() && *received) received = pump_in();
+  TRY(received);
+  TRY(sent);
+  return *sent || *received;
 }
 
 void Session::prepare(FrameKind kind, SendOp* op) {
@@ -48,7 +56,9 @@ void Session::prepare(FrameKind kind, SendOp* op) {
   FrameHeader header{.kind = kind, .incarnation = identity_.incarnation, .from = identity_.self, .sequence = out_sequence_++};
   Bytes head = bytes_of(identity_.job);
   out_parts_ = {};
-  if (op != nullptr) {
+  if (op == nullptr) {
+    header.id = connection_;
+  } else {
     const SendOp::Message& message = op->message;
     header.code = message.code;
     header.tag = message.tag;
@@ -160,6 +170,7 @@ Status Session::on_header() {
   if (introduced_ && (header_.from != peer_ || header_.incarnation != peer_incarnation_)) {
     return error(Code::kCorrupt, "a frame in the name of node {} from node {}", header_.from, peer_);
   }
+  if (!introduced_) TRY(check_hello());
   head_.resize(header_.head_bytes);
   reading_ = Reading::kHead;
   filled_ = 0;
@@ -179,15 +190,26 @@ Status Session::on_head() {
   return {};
 }
 
-Status Session::on_hello() {
-  if (head_ != identity_.job) return Status(Code::kInvalid, "a connection from another job");
+// From the header alone: a stranger is given no memory for what it claims to send.
+Status Session::check_hello() const {
+  if (header_.head_bytes != identity_.job.size()) return Status(Code::kInvalid, "a connection from another job");
   if (header_.body_bytes != 0) return Status(Code::kCorrupt, "an introduction with a body");
-  if (expected_ && header_.from != *expected_) {
+  if (!expected_) return {};
+  if (header_.from != *expected_) {
     return error(Code::kInvalid, "dialled node {}, but node {} answered", *expected_, header_.from);
   }
+  if (header_.id != connection_) {
+    return error(Code::kInvalid, "an answer to connection {}, this is {}", header_.id, connection_);
+  }
+  return {};
+}
+
+Status Session::on_hello() {
+  if (head_ != identity_.job) return Status(Code::kInvalid, "a connection from another job");
   introduced_ = true;
   peer_ = header_.from;
   peer_incarnation_ = header_.incarnation;
+  connection_ = header_.id;
   next_frame();
   return {};
 }

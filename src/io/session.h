@@ -1,6 +1,6 @@
 // Session: frames over a link. The dialler introduces itself first; the other side answers when it adopts the session;
-// then sends go out in order, and each body that comes in is read straight into the buffer the mailbox names. A frame that is not right ends the session; it costs the peer its connection and us
-// a counter, never the process.
+// then sends go out in order, and each body that comes in is read straight into the buffer the mailbox names. A frame
+// that is not right ends the session; it costs the peer its connection and us a counter, never the process.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 namespace talweg {
 
 // Who a session talks for: given once, when the node starts.
-struct Identity {
+struct NodeIdentity {
   Peer self = 0;
   Incarnation incarnation = 0;
   std::string job;  // the job's secret: connections that do not know it are refused
@@ -21,9 +21,10 @@ struct Identity {
 
 class Session {
  public:
-  // `expected`: the peer that was dialled; none for a connection that came in.
-  Session(std::unique_ptr<Link> link, const Identity& identity, std::optional<Peer> expected, Mailbox& mailbox,
-          IoCounters& counters, Time now);
+  // `expected`: the peer that was dialled; none for a connection that came in. `connection`: the dialler's number for
+  // it, which grows from dial to dial; not known yet for a connection that came in.
+  Session(std::unique_ptr<Link> link, const NodeIdentity& identity, std::optional<Peer> expected, uint64_t connection,
+          Mailbox& mailbox, IoCounters& counters, Time now);
 
   // Queues the op behind those before it; it goes out once both sides are introduced.
   void enqueue(SendOp& op) { queue_.push_back(op); }
@@ -35,7 +36,7 @@ class Session {
   Result<bool> pump();
   bool has_work() const {
     if (parked()) return link_->ended();
-    return broken_off_ || link_->readable() || ahead_begin_ < ahead_end_ || (wants_to_write() && link_->writable());
+    return broken_off_ || wants_to_read() || (wants_to_write() && link_->writable());
   }
   // The op goes. Half a frame cannot be taken back: if that is what went out of it, the session ends with the next pump.
   void withdraw(SendOp& op);
@@ -52,12 +53,18 @@ class Session {
   Peer peer() const { return peer_; }
   Incarnation peer_incarnation() const { return peer_incarnation_; }
   Time opened() const { return opened_; }
+  uint64_t connection() const { return connection_; }
+  // The mailbox has no room for the next message: nothing is read until it is asked again. Writing goes on.
   bool stalled() const { return stalled_; }
   void retry_stalled() { stalled_ = false; }
 
  private:
   enum class Reading { kHeader, kHead, kBody };
   bool wants_to_write() const { return out_left_ > 0 || (usable() && !queue_.empty()); }
+  bool wants_to_read() const {
+    const bool holds_head = reading_ == Reading::kHead && filled_ == head_.size();
+    return !stalled_ && (link_->readable() || ahead_begin_ < ahead_end_ || holds_head);
+  }
   Result<bool> pump_out();
   Result<bool> pump_in();
   void prepare(FrameKind kind, SendOp* op);
@@ -66,11 +73,12 @@ class Session {
   Result<bool> fill(MutableBytes want);
   Status on_header();
   Status on_head();
+  Status check_hello() const;
   Status on_hello();
   void next_frame();
 
   std::unique_ptr<Link> link_;
-  const Identity& identity_;
+  const NodeIdentity& identity_;
   Mailbox& mailbox_;
   IoCounters& counters_;
   Time opened_;
@@ -102,6 +110,7 @@ class Session {
   bool introduced_ = false;  // it told who it is
   bool adopted_;             // we told or will tell who we are
   std::optional<Peer> expected_;
+  uint64_t connection_;
   Peer peer_ = 0;
   Incarnation peer_incarnation_ = 0;
 };

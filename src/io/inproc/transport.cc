@@ -1,5 +1,7 @@
 #include "io/inproc/transport.h"
 
+#include <deque>
+
 #include "io/ring_link.h"
 
 namespace talweg::inproc {
@@ -23,7 +25,7 @@ class Hub {
     std::shared_ptr<Bell> bell;
     std::atomic<bool> has_incoming{false};
     std::mutex mutex;
-    std::vector<std::unique_ptr<Link>> incoming;
+    std::deque<std::unique_ptr<Link>> incoming;
   };
 
   std::shared_ptr<Listener> add(const std::string& address, std::shared_ptr<Bell> bell) {
@@ -79,8 +81,8 @@ class InprocTransport final : public Transport {
     if (!has_incoming()) return nullptr;
     const std::lock_guard lock(listener_->mutex);
     if (listener_->incoming.empty()) return nullptr;
-    auto link = std::move(listener_->incoming.back());
-    listener_->incoming.pop_back();
+    auto link = std::move(listener_->incoming.front());
+    listener_->incoming.pop_front();
     listener_->has_incoming = !listener_->incoming.empty();
     return link;
   }

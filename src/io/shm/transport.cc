@@ -52,7 +52,7 @@ bool send_fds(int socket, const std::array<int, n>& fds) {
 
 enum class FdsAnswer { kNone, kGot, kEnd };
 
-// Takes at most `fds.size()` descriptors; whatever comes instead is an end.
+// Takes `fds.size()` descriptors; whatever comes instead is an end.
 template <size_t n>
 FdsAnswer receive_fds(int socket, std::array<Fd, n>& fds) {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * n)];
@@ -64,15 +64,16 @@ FdsAnswer receive_fds(int socket, std::array<Fd, n>& fds) {
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   const ssize_t got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return FdsAnswer::kNone;
+  if (got < 0 && errno == EAGAIN) return FdsAnswer::kNone;
   if (got <= 0) return FdsAnswer::kEnd;
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return FdsAnswer::kEnd;
+  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) return FdsAnswer::kEnd;
   const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-  for (size_t i = 0; i < std::min(count, n); ++i) {
-    int fd;
-    std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
-    fds[i] = Fd(fd);
+  for (size_t i = 0; i < count; ++i) {
+    int number;
+    std::memcpy(&number, CMSG_DATA(header) + i * sizeof number, sizeof number);
+    Fd fd(number);  // one more than asked for fits into the alignment of `control`: it is closed here
+    if (i < n) fds[i] = std::move(fd);
   }
   return count == n ? FdsAnswer::kGot : FdsAnswer::kEnd;
 }
@@ -97,13 +98,16 @@ class DialledLink final : public RingLink {
 
   int fd() const override { return socket_.get(); }
   void on_event(uint32_t) override {
-    std::array<Fd, 2> fds;
-    const FdsAnswer answer = receive_fds(socket_.get(), fds);
-    if (answer == FdsAnswer::kNone) return;
-    auto bell = answer == FdsAnswer::kGot && !introduced_ ? Bell::open(std::move(fds[0]), std::move(fds[1])) : nullptr;
-    if (bell == nullptr) return peer_ended();
-    introduced_ = true;
-    set_peer_bell(std::move(bell));
+    // One event may tell of the answer and of the end behind it.
+    while (true) {
+      std::array<Fd, 2> fds;
+      const FdsAnswer answer = receive_fds(socket_.get(), fds);
+      if (answer == FdsAnswer::kNone) return;
+      auto bell = answer == FdsAnswer::kGot && !introduced_ ? Bell::open(std::move(fds[0]), std::move(fds[1])) : nullptr;
+      if (bell == nullptr) return peer_ended();
+      introduced_ = true;
+      set_peer_bell(std::move(bell));
+    }
   }
 
  private:
@@ -129,7 +133,10 @@ class AcceptedLink final : public Link {
     auto memory = answer == FdsAnswer::kGot ? map_rings(fds[0].get()) : nullptr;
     auto bell = memory != nullptr ? Bell::open(std::move(fds[1]), std::move(fds[2])) : nullptr;
     refused_ = bell == nullptr || !send_fds<2>(socket_.get(), {own_bell_->memory_fd(), own_bell_->event_fd()});
-    if (!refused_) rings_ = std::make_unique<Rings>(std::move(memory), name_, std::move(bell));
+    if (refused_) return;
+    rings_ = std::make_unique<Rings>(std::move(memory), name_, std::move(bell));
+    // The event that told of the rings may have told of the end behind them.
+    if (receive_fds(socket_.get(), fds) != FdsAnswer::kNone) rings_->end();
   }
   bool readable() const override { return rings_ != nullptr ? rings_->readable() : refused_; }
   bool writable() const override { return rings_ != nullptr ? rings_->writable() : refused_; }
@@ -186,6 +193,8 @@ class ShmTransport final : public Transport {
     if (!socket.valid() || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), length) != 0) {
       return error(Code::kUnavailable, "cannot connect to {}: {}", address, std::strerror(errno));
     }
+    // The name of a node that is gone can be taken by anyone: the job's secret is for our own user only.
+    if (!same_user(socket.get())) return error(Code::kUnavailable, "{} belongs to another user now", address);
     Fd memory(create_shared_memory("talweg-rings", sizeof(RingPair)));
     if (!memory.valid()) return errno_error(errno, "cannot make shared memory");
     auto rings = map_rings(memory.get());
@@ -199,13 +208,13 @@ class ShmTransport final : public Transport {
   bool has_incoming() const override { return pending_; }
   std::unique_ptr<Link> accept() override {
     if (!pending_) return nullptr;
-    Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket.valid()) {
+    while (true) {
+      Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (socket.valid() && same_user(socket.get())) return std::make_unique<AcceptedLink>(std::move(socket), bell_);
+      if (socket.valid() || errno == EINTR || errno == ECONNABORTED) continue;
       pending_ = false;
       return nullptr;
     }
-    if (!same_user(socket.get())) return accept();
-    return std::make_unique<AcceptedLink>(std::move(socket), bell_);
   }
 
  private:

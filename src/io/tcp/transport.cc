@@ -40,7 +40,8 @@ Result<AddressList> resolve(const HostPort& where, int flags) {
   hints.ai_flags = flags | AI_NUMERICSERV;
   addrinfo* list = nullptr;
   const int failure = ::getaddrinfo(where.host.empty() ? nullptr : where.host.c_str(), where.port.c_str(), &hints, &list);
-  if (failure != 0) return error(Code::kInvalid, "cannot resolve {}:{}: {}", where.host, where.port, ::gai_strerror(failure));
+  const Code code = failure == EAI_AGAIN ? Code::kUnavailable : Code::kInvalid;
+  if (failure != 0) return error(code, "cannot resolve {}:{}: {}", where.host, where.port, ::gai_strerror(failure));
   return AddressList(list, &::freeaddrinfo);
 }
 
@@ -54,8 +55,10 @@ class TcpLink final : public Link {
   ~TcpLink() override {
     // Closing with unread bytes makes the kernel throw away what the peer has not read yet.
     ::shutdown(socket_.get(), SHUT_WR);
-    std::array<std::byte, 4096> unread;
-    while (::recv(socket_.get(), unread.data(), unread.size(), MSG_DONTWAIT) > 0) {
+    // Bounded: a peer that writes as fast as we read must not keep us here.
+    std::array<std::byte, 16384> unread;
+    for (size_t taken = 0; taken < limits::kFairShareBytes; taken += unread.size()) {
+      if (::recv(socket_.get(), unread.data(), unread.size(), MSG_DONTWAIT) <= 0) break;
     }
   }
 
@@ -141,10 +144,13 @@ class TcpTransport final : public Transport {
   bool has_incoming() const override { return pending_; }
   std::unique_ptr<Link> accept() override {
     if (!pending_) return nullptr;
-    Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (socket.valid()) return std::make_unique<TcpLink>(std::move(socket), "tcp: (incoming)", true);
-    pending_ = false;
-    return nullptr;
+    while (true) {
+      Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (socket.valid()) return std::make_unique<TcpLink>(std::move(socket), "tcp: (incoming)", true);
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      pending_ = false;
+      return nullptr;
+    }
   }
 
  private:

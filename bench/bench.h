@@ -1,0 +1,9 @@
+// The built-in benchmarks, as `talweg bench` runs them. Each interleaves what it compares, shows medians, checks what
+// it moved or computed, and returns an exit status.
+#pragma once
+
+namespace talweg::bench {
+
+int io(int rounds);
+
+}  // namespace talweg::bench

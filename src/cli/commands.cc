@@ -1,0 +1,151 @@
+#include "cli/commands.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/log.h"
+#include "cli/display.h"
+#include "cli/run_dir.h"
+#include "train/launch.h"
+#include "train/simulate.h"
+
+namespace talweg {
+namespace {
+
+int fail(const Status& why) {
+  fmt::print(stderr, "talweg: {}\n", why.message());
+  return 1;
+}
+
+std::string own_executable() {
+  std::error_code failure;
+  return std::filesystem::read_symlink("/proc/self/exe", failure).string();
+}
+
+// Runs the job where `launch` says, the simulator included.
+JobResult run_job(const TrainCommand& command, const JobConfig& job, const TrainingData& data,
+                  const OptimizerRegistry& optimizers, const JobEvents& events, const std::string& log_path) {
+  if (command.launch == "simulator") {
+    SimulatedRun run = simulate(job, data, SimConfig{}, Faults{}, optimizers, events);
+    if (!run.world.ok()) run.job.status = run.world;
+    return std::move(run.job);
+  }
+  return launch(job, data,
+                {.optimizers = optimizers,
+                 .events = events,
+                 .executable = own_executable(),
+                 .log_path = log_path,
+                 .say = [](const std::string& text) {
+                   fmt::print("{}", text);
+                   std::fflush(stdout);
+                 }});
+}
+
+Status train(const TrainCommand& command, const JobConfig& job, const OptimizerRegistry& optimizers) {
+  ASSIGN(const TrainingData data, open_data(job));
+  if (data.train.skipped_rows() + data.test.skipped_rows() > 0) {
+    log_warning("{} bad rows were skipped", data.train.skipped_rows() + data.test.skipped_rows());
+  }
+  ASSIGN(RunDir run_dir, RunDir::create(job));
+  TRY(log_to_file(run_dir.log_path(), "coordinator"));
+  log_info("run {}: {} rows, {} held out", run_dir.path(), data.train.rows(), data.test.rows());
+  Display display(command.quiet);
+  Status metrics;
+  const auto record = [&](const Progress& progress, const char* event) {
+    if (metrics.ok()) metrics = run_dir.write_metrics(progress, event);
+  };
+  const JobEvents events{.on_progress =
+                             [&](const Progress& progress) {
+                               display.show(progress);
+                               record(progress, "progress");
+                             },
+                         .on_epoch =
+                             [&](const Progress& progress) {
+                               display.epoch(progress);
+                               record(progress, "epoch");
+                             }};
+  const JobResult result = run_job(command, job, data, optimizers, events, run_dir.log_path());
+  display.end();
+  if (!result.status.ok()) {
+    log_info("failed: {}", result.status.text());
+    return result.status;
+  }
+  record(result.progress, "end");
+  TRY(metrics);
+  TRY(run_dir.write_model(result.model, job));
+  log_info("done: model checksum {:08x}", result.model.checksum());
+  fmt::print("{}", closing_table(job, result, run_dir.model_path()));
+  return {};
+}
+
+}  // namespace
+
+int run(const TrainCommand& command, const OptimizerRegistry& optimizers) {
+  std::vector<std::string> settings = command.settings;
+  if (!command.launch.empty() && command.launch != "simulator") settings.push_back("distribute.launch=" + command.launch);
+  auto job = load_job(command.job_file, settings);
+  if (!job.ok()) return fail(job.status());
+  if (command.explain) {
+    fmt::print("{}", config_to_text(*job, true));
+    return 0;
+  }
+  const Status outcome = train(command, *job, optimizers);
+  return outcome.ok() ? 0 : fail(outcome);
+}
+
+int run(const NodeCommand& command, const OptimizerRegistry& optimizers) {
+  const char* secret = std::getenv(kSecretVariable);
+  if (secret == nullptr) return fail(error(Code::kInvalid, "{} is not set: the coordinator tells it", kSecretVariable));
+  if (!command.log.empty()) {
+    const Status logging = log_to_file(command.log, fmt::format("node {}", command.id));
+    if (!logging.ok()) return fail(logging);
+  }
+  const Status outcome = run_node_process({.coordinator = command.coordinator,
+                                           .first = command.id,
+                                           .count = command.count,
+                                           .secret = secret,
+                                           .listen = command.listen,
+                                           .shares_cores = !command.own_cores},
+                                          optimizers);
+  if (outcome.ok()) return 0;
+  log_info("node {} ended: {}", command.id, outcome.text());
+  return 1;
+}
+
+int run(const SimulateCommand& command, const OptimizerRegistry& optimizers) {
+  auto scenario = load_scenario(command.scenario_file);
+  if (!scenario.ok()) return fail(scenario.status());
+  auto data = open_data(scenario->workload);
+  if (!data.ok()) return fail(data.status());
+  const uint64_t first = command.seed == 0 ? 1 : command.seed;
+  const uint64_t last = command.seed == 0 ? static_cast<uint64_t>(scenario->seeds) : command.seed;
+  for (uint64_t seed = first; seed <= last; ++seed) {
+    const ScenarioRun result = run_scenario(*scenario, *data, seed, optimizers);
+    const SimulatedRun& run = result.run;
+    const std::string auc = run.job.epochs.empty() ? "" : fmt::format("  AUC {:.4f}", run.job.epochs.back().auc);
+    fmt::print("seed {}  trace {:016x}  {:.3f} s virtual  {} events{}  {}\n", seed, run.trace_hash, run.virtual_seconds,
+               run.events, auc, run.job.status.ok() ? "ok" : run.job.status.text());
+    if (result.held.ok()) continue;
+    fmt::print(stderr, "talweg: {}\nreproduce with: talweg simulate {} --seed {}\n", result.held.message(), command.scenario_file, seed);
+    return 1;
+  }
+  return 0;
+}
+
+int run(const GenerateCommand& command) {
+  const ClickOptions options{.seed = command.seed,
+                             .features = command.features,
+                             .fields = command.nonzeros,
+                             .bias = -1.3,
+                             .weight_sd = command.signal};
+  Status written = options.validate();
+  std::error_code failure;
+  const auto folder = std::filesystem::path(command.out).parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder, failure);
+  if (written.ok()) written = write_clicks(command.out, options, command.first_row, command.rows);
+  return written.ok() ? 0 : fail(written);
+}
+
+}  // namespace talweg

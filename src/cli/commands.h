@@ -1,0 +1,48 @@
+// The subcommands of `talweg`. Each returns the exit status; errors have been told on standard error then.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "optim/registry.h"
+
+namespace talweg {
+
+struct TrainCommand {
+  std::string job_file;
+  std::vector<std::string> settings;
+  std::string launch;  // overrides the job file; "simulator" too
+  bool explain = false;
+  bool quiet = false;
+};
+int run(const TrainCommand& command, const OptimizerRegistry& optimizers);
+
+struct NodeCommand {
+  std::string coordinator;
+  uint32_t id = 1;
+  uint32_t count = 1;
+  std::string listen = "127.0.0.1:0";
+  std::string log;
+  bool own_cores = false;
+};
+int run(const NodeCommand& command, const OptimizerRegistry& optimizers);
+
+struct SimulateCommand {
+  std::string scenario_file;
+  uint64_t seed = 0;  // 0: all the scenario asks for
+};
+int run(const SimulateCommand& command, const OptimizerRegistry& optimizers);
+
+struct GenerateCommand {
+  std::string out;
+  uint64_t rows = 1'000'000;
+  uint64_t first_row = 0;
+  uint64_t seed = 1;
+  uint64_t features = uint64_t{1} << 20;
+  uint32_t nonzeros = 39;
+  double signal = 0.2;
+};
+int run(const GenerateCommand& command);
+
+}  // namespace talweg

@@ -1,0 +1,16 @@
+#include "model/model.h"
+
+#include "model/logistic.h"
+
+namespace talweg {
+
+template <class Real>
+Result<std::unique_ptr<Model<Real>>> make_model(const ModelConfig& config) {
+  if (config.type == "logistic") return std::unique_ptr<Model<Real>>(std::make_unique<Logistic<Real>>(config.features));
+  return error(Code::kInvalid, "model.type: there is no model '{}'; valid here: logistic", config.type);
+}
+
+template Result<std::unique_ptr<Model<float>>> make_model(const ModelConfig&);
+template Result<std::unique_ptr<Model<double>>> make_model(const ModelConfig&);
+
+}  // namespace talweg

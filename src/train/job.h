@@ -1,0 +1,182 @@
+// The job file: what is trained, on what, and how it is distributed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+#include "cluster/config.h"
+#include "cluster/layout.h"
+#include "data/cache.h"
+#include "data/generator.h"
+#include "data/sampler.h"
+#include "model/model.h"
+#include "optim/optimizer.h"
+#include "store/config.h"
+#include "store/table_spec.h"
+
+namespace talweg {
+
+enum class Topology { kStore };
+template <>
+struct Choices<Topology> {
+  static constexpr std::string_view names[] = {"store"};
+};
+enum class Sync { kBsp };
+template <>
+struct Choices<Sync> {
+  static constexpr std::string_view names[] = {"bsp"};
+};
+enum class Launch { kProcesses, kThreads, kManual };
+template <>
+struct Choices<Launch> {
+  static constexpr std::string_view names[] = {"processes", "threads", "manual"};
+};
+enum class Wire { kShm, kTcp };
+template <>
+struct Choices<Wire> {
+  static constexpr std::string_view names[] = {"shm", "tcp"};
+};
+template <>
+struct Choices<Format> {
+  static constexpr std::string_view names[] = {"auto", "libsvm", "csv", "tsv"};
+};
+template <>
+struct Choices<BadRowPolicy> {
+  static constexpr std::string_view names[] = {"stop", "skip"};
+};
+template <>
+struct Choices<Partition> {
+  static constexpr std::string_view names[] = {"contiguous", "round_robin"};
+};
+
+// Rows made instead of read: for trying things out and for simulations.
+struct GeneratedData {
+  uint64_t rows = 100'000;
+  uint64_t test_rows = 10'000;
+  uint64_t seed = 1;
+  uint64_t features = uint64_t{1} << 20;
+  uint32_t nonzeros = 39;
+  double signal = 0.2;
+
+  ClickOptions options() const {
+    return {.seed = seed, .features = features, .fields = nonzeros, .bias = -1.3, .weight_sd = signal};
+  }
+
+  template <class Fields>
+  void fields(Fields& f) {
+    f("rows", rows, "training rows", at_least(1));
+    f("test_rows", test_rows, "held-out rows", at_least(0));
+    f("seed", seed, "another seed gives another planted model", at_least(0));
+    f("features", features, "keys are below this", at_least(1));
+    f("nonzeros", nonzeros, "non-zeros per row", at_least(1));
+    f("signal", signal, "standard deviation of the planted weights", at_least(0));
+  }
+};
+
+struct DataConfig {
+  std::string train, test;
+  std::optional<GeneratedData> generated;
+  Format format = Format::kAuto;
+  std::string label = "1";
+  bool header = true;
+  std::string cache;
+  BadRowPolicy bad_rows = BadRowPolicy::kStop;
+  uint64_t max_bad_rows = 100;
+
+  template <class Fields>
+  void fields(Fields& f) {
+    f("train", train, "file of training rows");
+    f("test", test, "file of held-out rows; empty: no evaluation");
+    f("generated", generated, "rows made instead of read from files");
+    f("format", format, "auto (by the file's name), libsvm, csv, tsv");
+    f("label", label, "csv: the label's column, by name or by number from 1");
+    f("header", header, "csv: whether the first line names the columns");
+    f("cache", cache, "folder for the binary caches; empty: beside the files");
+    f("bad_rows", bad_rows, "a line that cannot be read: stop, or skip it");
+    f("max_bad_rows", max_bad_rows, "skip at most this many", at_least(0));
+  }
+};
+
+struct TrainConfig {
+  int64_t epochs = 1;
+  int64_t batch = 1024;
+  bool shuffle = true;
+  uint64_t seed = 1;
+  Partition partition = Partition::kContiguous;
+  ValueType precision = ValueType::kFloat32;
+  OptimizerConfig optimizer;
+
+  template <class Fields>
+  void fields(Fields& f) {
+    f("epochs", epochs, "passes over the training rows", at_least(1));
+    f("batch", batch, "rows per step, all workers together", at_least(1));
+    f("shuffle", shuffle, "a new order of the rows in each epoch");
+    f("seed", seed, "of the shuffling", at_least(0));
+    f("partition", partition, "how a step's rows are cut among the workers: contiguous, round_robin");
+    f("precision", precision, "of the parameters: float32, float64");
+    f("optimizer", optimizer, "how the parameters change");
+  }
+};
+
+struct DistributeConfig {
+  Topology topology = Topology::kStore;
+  Sync sync = Sync::kBsp;
+  uint32_t workers = 1;
+  uint32_t servers = 1;
+  uint32_t shards_per_server = 1;
+  Launch launch = Launch::kProcesses;
+  Wire transport = Wire::kShm;
+  std::string listen = "127.0.0.1:0";
+
+  template <class Fields>
+  void fields(Fields& f) {
+    f("topology", topology, "who talks to whom: store");
+    f("sync", sync, "when updates meet: bsp");
+    f("workers", workers, "who compute", between(1, 10'000));
+    f("servers", servers, "who hold the parameters", between(1, 1'000));
+    f("shards_per_server", shards_per_server, "cores a server uses, one shard on each", between(1, 256));
+    f("launch", launch, "processes (of this host), threads (of this process), manual (you start the nodes)");
+    f("transport", transport, "between processes: shm (this host only), tcp");
+    f("listen", listen, "tcp: where the coordinator listens; port 0 lets the system choose");
+  }
+  Layout layout() const { return {.shards = servers * shards_per_server, .workers = workers}; }
+};
+
+struct JobConfig {
+  std::string name = "job";
+  ModelConfig model;
+  DataConfig data;
+  TrainConfig train;
+  DistributeConfig distribute;
+  ClusterConfig cluster;
+  StoreConfig store;
+  std::string runs = "runs";
+
+  template <class Fields>
+  void fields(Fields& f) {
+    f("name", name, "names the run's folder");
+    f("model", model, "what is computed");
+    f("data", data, "on what");
+    f("train", train, "how it is learned");
+    f("distribute", distribute, "how the work is distributed");
+    f("cluster", cluster, "how patient the nodes are with each other");
+    f("store", store, "the parameter store's patience");
+    f("runs", runs, "folder that gets a folder for each run");
+  }
+  // What single fields cannot tell.
+  Status check(const std::string& file) const;
+};
+
+// Reads a job file, replaces single settings ("train.epochs=3"), and makes its paths relative to the file absolute.
+Result<JobConfig> load_job(const std::string& path, const std::vector<std::string>& settings);
+Result<JobConfig> job_from_text(const std::string& text, const std::string& file);
+Result<JobConfig> job_from_yaml(const YAML::Node& node, const std::string& file);
+
+struct TrainingData {
+  Dataset train, test;
+};
+// Parses or maps the job's files. May take long the first time.
+Result<TrainingData> open_data(const JobConfig& job);
+
+}  // namespace talweg

@@ -1,0 +1,294 @@
+#include "train/launch.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "base/log.h"
+#include "io/host_io.h"
+#include "io/inproc/transport.h"
+#include "io/shm/transport.h"
+#include "io/tcp/transport.h"
+
+namespace talweg {
+namespace {
+
+std::string new_secret() {
+  std::array<unsigned char, 16> bytes{};
+  CHECK(::getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
+  std::string text;
+  for (unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+// Spinning pays only while every node has a core to itself.
+Duration spin_for(uint32_t busy_nodes) {
+  return busy_nodes <= std::thread::hardware_concurrency() ? Duration(microseconds(50)) : Duration(0);
+}
+
+HostIoOptions io_options(Peer self, const std::string& secret, const JobConfig& job, ComputePool* pool) {
+  const Layout layout = job.distribute.layout();
+  return {.self = self, .job = secret, .seed = job.train.seed, .spin = spin_for(layout.shards + layout.workers), .pool = pool};
+}
+
+Result<std::unique_ptr<Transport>> make_transport(Wire wire, const std::string& listen, HostIo& io) {
+  if (wire == Wire::kShm) return shm::make_transport(io.bell());
+  return tcp::make_transport(listen);
+}
+
+// Turns SIGINT and SIGTERM into an orderly end of the job, for as long as it lives.
+class Interrupts {
+ public:
+  Interrupts(HostIo& io, Coordinator& coordinator) {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGINT);
+    sigaddset(&signals_, SIGTERM);
+    ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+    thread_ = std::thread([this, &io, &coordinator] {
+      const timespec pause{0, 100'000'000};
+      while (!done_) {
+        const int signal = ::sigtimedwait(&signals_, nullptr, &pause);
+        if (signal <= 0) continue;
+        io.from_outside([&coordinator, signal] {
+          coordinator.fail(error(Code::kCancelled, "interrupted ({})", ::strsignal(signal)));
+        });
+      }
+    });
+  }
+  ~Interrupts() {
+    done_ = true;
+    thread_.join();
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t signals_{}, before_{};
+  std::atomic<bool> done_{false};
+  std::thread thread_;
+};
+
+// The node processes of a job on this host. They end with this process, however it ends.
+class Children {
+ public:
+  explicit Children(const Layout& layout) : layout_(layout) {}
+  ~Children() {
+    for (auto& [pid, node] : running_) ::kill(pid, SIGKILL);
+    if (watcher_.joinable()) watcher_.join();
+  }
+
+  Status start(const std::string& executable, const std::vector<std::string>& arguments, const std::string& secret, Peer first) {
+    std::vector<char*> argv;
+    for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    const pid_t parent = ::getpid();
+    const pid_t pid = ::fork();
+    if (pid < 0) return errno_error(errno, "cannot start a node");
+    if (pid == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (::getppid() != parent) ::_exit(1);
+      ::signal(SIGINT, SIG_IGN);  // the coordinator ends the job in order
+      ::setenv(kSecretVariable, secret.c_str(), 1);
+      ::execv(executable.c_str(), argv.data());
+      ::_exit(127);
+    }
+    const std::lock_guard lock(mutex_);
+    running_[pid] = first;
+    return {};
+  }
+
+  // Tells the coordinator of every end.
+  void watch(HostIo& io, Coordinator& coordinator) {
+    watcher_ = std::thread([this, &io, &coordinator] {
+      int status = 0;
+      for (pid_t pid; (pid = ::waitpid(-1, &status, 0)) > 0 || errno == EINTR;) {
+        if (pid <= 0) continue;
+        Peer node = 0;
+        {
+          const std::lock_guard lock(mutex_);
+          const auto found = running_.find(pid);
+          if (found == running_.end()) continue;
+          node = found->second;
+          running_.erase(found);
+        }
+        if (finished_) continue;
+        const Status how = describe(pid, node, status);
+        io.from_outside([&coordinator, node, how] { coordinator.exited(node, how); });
+      }
+    });
+  }
+  // The coordinator is gone; ends from now on concern nobody. Those that do not end soon are ended.
+  void finish(Duration patience) {
+    finished_ = true;
+    for (Duration waited{}; waited < patience && any_running(); waited += milliseconds(5)) ::usleep(5000);
+    const std::lock_guard lock(mutex_);
+    for (auto& [pid, node] : running_) ::kill(pid, SIGKILL);
+  }
+
+ private:
+  bool any_running() {
+    const std::lock_guard lock(mutex_);
+    return !running_.empty();
+  }
+  Status describe(pid_t pid, Peer node, int status) const {
+    const std::string who = fmt::format("{} (process {})", layout_.name_of(node), pid);
+    if (WIFSIGNALED(status)) {
+      return error(Code::kUnavailable, "{} was killed by signal {} ({})", who, WTERMSIG(status), ::strsignal(WTERMSIG(status)));
+    }
+    if (WEXITSTATUS(status) == 127) return error(Code::kUnavailable, "{} could not be started", who);
+    if (WEXITSTATUS(status) != 0) return error(Code::kUnavailable, "{} ended with exit code {}", who, WEXITSTATUS(status));
+    return {};
+  }
+
+  const Layout layout_;
+  std::mutex mutex_;
+  std::map<pid_t, Peer> running_;
+  std::atomic<bool> finished_{false};
+  std::thread watcher_;
+};
+
+JobResult failed(Status why) {
+  JobResult result;
+  result.status = std::move(why);
+  return result;
+}
+
+JobResult run_coordinator(HostIo& io, CoordinatorNode& coordinator) {
+  JobResult result;
+  const Interrupts interrupts(io, coordinator.coordinator());
+  io.run(coordinator.run(&result));
+  return result;
+}
+
+JobResult launch_threads(const JobConfig& job, const TrainingData& data, LaunchOptions options) {
+  const auto hub = inproc::make_hub();
+  const std::string secret = new_secret();
+  const Layout layout = job.distribute.layout();
+  ComputePool pool(std::thread::hardware_concurrency());
+  HostIo coordinator_io(io_options(kCoordinatorNode, secret, job, &pool));
+  CoordinatorNode coordinator(coordinator_io, job, data.train.rows(), std::move(options.events));
+  coordinator_io.add(inproc::make_transport(hub, "0", coordinator_io.bell()));
+
+  const NodeContext context{Identity(static_cast<uint64_t>(::getpid()), host_name()), options.optimizers,
+                            [&data](const JobConfig&) -> Result<TrainingData> { return data; }};
+  std::vector<std::thread> threads;
+  for (Peer id = 1; id < layout.nodes(); ++id) {
+    threads.emplace_back([&, id] {
+      HostIo io(io_options(id, secret, job, &pool));
+      io.learn(kCoordinatorNode, coordinator_io.address());
+      io.add(inproc::make_transport(hub, std::to_string(id), io.bell()));
+      Status outcome;
+      io.run(run_member(io, context, &outcome));
+    });
+  }
+  JobResult result = run_coordinator(coordinator_io, coordinator);
+  for (auto& thread : threads) thread.join();
+  return result;
+}
+
+struct Group {
+  Peer first;
+  uint32_t count;
+};
+
+// A server process runs one shard per core it uses; a worker process is one node.
+std::vector<Group> process_groups(const DistributeConfig& distribute) {
+  std::vector<Group> groups;
+  for (uint32_t i = 0; i < distribute.servers; ++i) {
+    groups.push_back({1 + i * distribute.shards_per_server, distribute.shards_per_server});
+  }
+  for (uint32_t i = 0; i < distribute.workers; ++i) groups.push_back({distribute.layout().worker(i), 1});
+  return groups;
+}
+
+std::vector<std::string> node_command(const Group& group, const std::string& address, const JobConfig& job,
+                                      const std::string& log_path) {
+  std::vector<std::string> command = {"talweg", "node", "--coordinator", address,
+                                      "--id", std::to_string(group.first), "--count", std::to_string(group.count)};
+  const Layout layout = job.distribute.layout();
+  if (spin_for(layout.shards + layout.workers) > Duration(0)) command.push_back("--own-cores");
+  if (!log_path.empty()) command.insert(command.end(), {"--log", log_path});
+  return command;
+}
+
+std::string told_commands(const JobConfig& job, const std::string& address, const std::string& secret) {
+  std::string text = fmt::format("Start these nodes, with {}={} in their environment:\n", kSecretVariable, secret);
+  for (const Group& group : process_groups(job.distribute)) {
+    for (const auto& word : node_command(group, address, job, "")) text += word + " ";
+    if (job.distribute.transport == Wire::kTcp) text += "--listen HOST:0";
+    text += "\n";
+  }
+  return text;
+}
+
+JobResult launch_processes(const JobConfig& job, const TrainingData& data, LaunchOptions options) {
+  const std::string secret = new_secret();
+  HostIo io(io_options(kCoordinatorNode, secret, job, nullptr));
+  CoordinatorNode coordinator(io, job, data.train.rows(), std::move(options.events));
+  auto transport = make_transport(job.distribute.transport, job.distribute.listen, io);
+  if (!transport.ok()) return failed(transport.status().within("distribute.listen"));
+  io.add(std::move(*transport));
+  Children children(job.distribute.layout());
+  if (job.distribute.launch == Launch::kManual) {
+    options.say(told_commands(job, io.address(), secret));
+  } else {
+    for (const Group& group : process_groups(job.distribute)) {
+      const auto command = node_command(group, io.address(), job, options.log_path);
+      const Status started = children.start(options.executable, command, secret, group.first);
+      if (!started.ok()) return failed(started);
+    }
+    children.watch(io, coordinator.coordinator());
+  }
+  JobResult result = run_coordinator(io, coordinator);
+  children.finish(job.cluster.lost_after);
+  return result;
+}
+
+}  // namespace
+
+JobResult launch(const JobConfig& job, const TrainingData& data, LaunchOptions options) {
+  if (job.distribute.launch == Launch::kThreads) return launch_threads(job, data, std::move(options));
+  return launch_processes(job, data, std::move(options));
+}
+
+Status run_node_process(const NodeProcess& process, const OptimizerRegistry& optimizers) {
+  ComputePool pool(process.count);
+  const NodeContext context{Identity(static_cast<uint64_t>(::getpid()), host_name()), optimizers, &open_data};
+  std::vector<Status> outcomes(process.count);
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; i < process.count; ++i) {
+    threads.emplace_back([&, i] {
+      HostIo io({.self = process.first + i,
+                 .job = process.secret,
+                 .seed = process.first + i,
+                 .spin = process.shares_cores ? Duration(0) : Duration(microseconds(50)),
+                 .pool = &pool});
+      io.learn(kCoordinatorNode, process.coordinator);
+      const Wire wire = process.coordinator.starts_with("shm:") ? Wire::kShm : Wire::kTcp;
+      auto transport = make_transport(wire, process.listen, io);
+      if (!transport.ok()) {
+        outcomes[i] = transport.status();
+        return;
+      }
+      io.add(std::move(*transport));
+      io.run(run_member(io, context, &outcomes[i]));
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  for (Status& outcome : outcomes) TRY(outcome);
+  return {};
+}
+
+}  // namespace talweg

@@ -1,0 +1,128 @@
+#include "train/node.h"
+
+#include "base/log.h"
+#include "store/client.h"
+#include "store/server.h"
+#include "train/store_exchange.h"
+#include "train/worker.h"
+
+namespace talweg {
+namespace {
+
+// Reading a large file for the first time takes its time; a node that died meanwhile is found by its silence.
+constexpr Duration kReadyTimeout = std::chrono::minutes(30);
+
+uint64_t steps_of(const JobConfig& job, uint64_t rows) {
+  const auto batch = static_cast<uint64_t>(job.train.batch);
+  return (rows + batch - 1) / batch * static_cast<uint64_t>(job.train.epochs);
+}
+
+template <class Real>
+Task<Status> fetch_model(Io& io, const JobConfig& job, int64_t step, TrainedModel* model) {
+  CO_ASSIGN(const auto shape, make_model<Real>(job.model));
+  StoreClient client(io, shard_nodes(job.distribute.layout()), 0, job.store);
+  for (const TableSpec& spec : tables_of(*shape, job.train.optimizer)) {
+    CO_TRY(co_await client.create(spec));
+    auto dump = co_await client.dump<Real>(spec.id, step);
+    if (!dump.ok()) co_return dump.status();
+    const Bytes values = bytes_of(std::span<const Real>(dump->values));
+    TrainedTable table;
+    table.name = spec.name;
+    table.sparse = spec.sparse;
+    table.width = spec.width;
+    table.type = spec.type;
+    table.keys = std::move(dump->keys);
+    table.values.assign(values.begin(), values.end());
+    model->tables.push_back(std::move(table));
+  }
+  co_return Status();
+}
+
+Task<Status> serve_shard(Io& io, Member& member, const JobConfig& job, uint32_t rank, const OptimizerRegistry& optimizers,
+                         TaskSet& tasks) {
+  const Layout layout = job.distribute.layout();
+  StoreServer server(io, rank, layout.shards, layout.workers, optimizers, job.store);
+  TaskSet serving(io);
+  server.start(serving);
+  Status outcome = co_await member.barrier("ready", layout.shards + layout.workers, kReadyTimeout);
+  outcome = co_await member.leave(std::move(outcome));
+  co_await serving.join();
+  co_await tasks.join();
+  co_return outcome;
+}
+
+Task<Status> work(Io& io, Member& member, const JobConfig& job, uint32_t rank, const NodeContext& context) {
+  Result<TrainingData> data = Status(Code::kNotFound, "no data");
+  // Long enough to be given to another thread: the node must go on beating.
+  const Cost long_work{.flops = 0, .bytes = 1e8};
+  co_await io.compute(long_work, [&] { data = context.open_data(job); });
+  if (!data.ok()) co_return data.status();
+  const Layout layout = job.distribute.layout();
+  CO_TRY(co_await member.barrier("ready", layout.shards + layout.workers, kReadyTimeout));
+  co_return co_await run_worker(io, member, job, rank, std::move(*data));
+}
+
+Task<Status> take_part(Io& io, const JobConfig& job, const NodeContext& context) {
+  const Layout layout = job.distribute.layout();
+  const uint32_t rank = layout.rank_of(io.self());
+  Member member(io, job.cluster);
+  TaskSet tasks(io);
+  member.start(tasks);
+  if (layout.role_of(io.self()) == Role::kServer) {
+    co_return co_await serve_shard(io, member, job, rank, context.optimizers, tasks);
+  }
+  Status outcome = co_await work(io, member, job, rank, context);
+  if (!outcome.ok() && io.stopped().ok()) log_error("{}: {}", layout.name_of(io.self()), outcome.text());
+  outcome = co_await member.leave(std::move(outcome));
+  co_await tasks.join();
+  co_return outcome;
+}
+
+Task<Status> join_and_take_part(Io& io, const NodeContext& context) {
+  Member joiner(io, ClusterConfig{});
+  auto welcome = co_await joiner.join(context.identity);
+  if (!welcome.ok()) co_return welcome.status();
+  auto job = job_from_text(welcome->job(), "the coordinator's job");
+  if (!job.ok()) co_return job.status();
+  co_return co_await take_part(io, *job, context);
+}
+
+}  // namespace
+
+CoordinatorNode::CoordinatorNode(Io& io, const JobConfig& job, uint64_t rows, JobEvents events)
+    : io_(io),
+      job_(job),
+      events_(std::move(events)),
+      board_(static_cast<uint64_t>(job.train.epochs), steps_of(job, rows), job.distribute.workers),
+      coordinator_(io, job.distribute.layout(), job.cluster, config_to_text(job),
+                   [this](Peer from, const std::string& payload) { on_report(from, payload); }) {}
+
+Task<> CoordinatorNode::run(JobResult* result) {
+  result->status = co_await coordinator_.gather();
+  if (result->status.ok()) {
+    board_.start(io_.now());
+    result->status = co_await coordinator_.run(job_part(&result->model));
+  }
+  result->epochs = board_.epochs();
+  result->progress = board_.progress();
+}
+
+Task<Status> CoordinatorNode::job_part(TrainedModel* model) {
+  CO_TRY(co_await coordinator_.finished(Role::kWorker));
+  const auto steps = static_cast<int64_t>(board_.progress().steps);
+  if (job_.train.precision == ValueType::kFloat64) co_return co_await fetch_model<double>(io_, job_, steps, model);
+  co_return co_await fetch_model<float>(io_, job_, steps, model);
+}
+
+void CoordinatorNode::on_report(Peer from, const std::string& payload) {
+  const auto evaluated = board_.add(from, payload, io_.now());
+  if (!evaluated.ok()) return coordinator_.fail(evaluated.status());
+  events_.on_progress(board_.progress());
+  if (*evaluated) events_.on_epoch(board_.progress());
+}
+
+Task<> run_member(Io& io, const NodeContext& context, Status* outcome) {
+  *outcome = co_await join_and_take_part(io, context);
+}
+
+}  // namespace talweg

@@ -1,0 +1,61 @@
+// The parts of a job, as coroutines over Io: the coordinator's, and the one of every other node. How they are started
+// (threads, processes, in the simulator) is train/launch.h and train/simulate.h; they cannot tell.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cluster/coordinator.h"
+#include "cluster/member.h"
+#include "optim/registry.h"
+#include "train/job.h"
+#include "train/progress.h"
+#include "train/trained_model.h"
+
+namespace talweg {
+
+struct JobResult {
+  Status status;
+  TrainedModel model;
+  std::vector<EpochResult> epochs;
+  Progress progress;
+};
+
+// Called on the coordinator's thread.
+struct JobEvents {
+  std::function<void(const Progress&)> on_progress = [](const Progress&) {};
+  std::function<void(const Progress&)> on_epoch = [](const Progress&) {};
+};
+
+class CoordinatorNode {
+ public:
+  // Opens the coordinator's services: make it before the node can be reached. `rows`: of the training data.
+  CoordinatorNode(Io& io, const JobConfig& job, uint64_t rows, JobEvents events);
+
+  // Gathers the nodes, waits for the workers, fetches the model, ends the job.
+  Task<> run(JobResult* result);
+  Coordinator& coordinator() { return coordinator_; }
+
+ private:
+  Task<Status> job_part(TrainedModel* model);
+  void on_report(Peer from, const std::string& payload);
+
+  Io& io_;
+  const JobConfig& job_;
+  JobEvents events_;
+  ProgressBoard board_;
+  Coordinator coordinator_;
+};
+
+// What a server or worker needs from the process it runs in.
+struct NodeContext {
+  Identity identity;
+  const OptimizerRegistry& optimizers;
+  std::function<Result<TrainingData>(const JobConfig&)> open_data;
+};
+
+// A server or worker, whichever the layout says this node is. `outcome`: how the job ended.
+Task<> run_member(Io& io, const NodeContext& context, Status* outcome);
+
+}  // namespace talweg

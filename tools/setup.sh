@@ -1,0 +1,60 @@
+# What ./run, ./test and .ci/run share: getting the packages, configuring, building. Sourced, never run. It changes to
+# the repository's root; each function does nothing, and says nothing, when there is nothing to do.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# These names are the same in Debian 12 and Ubuntu 24.04.
+build_packages=(
+  g++ cmake ninja-build ccache pkg-config python3
+  libfmt-dev libspdlog-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev
+  libprotobuf-dev protobuf-compiler libgtest-dev libgmock-dev
+)
+
+fail() {
+  echo "talweg: $*" >&2
+  exit 1
+}
+
+as_root() {
+  if [[ $EUID -eq 0 ]]; then
+    "$@"
+  elif command -v sudo > /dev/null; then
+    sudo "$@"
+  else
+    fail "these need root, and there is no sudo here; as root run: $*"
+  fi
+}
+
+# need_packages NAME...: installs the missing ones. The network is used only when one is missing.
+need_packages() {
+  command -v dpkg-query > /dev/null || fail "this is no Debian or Ubuntu; install the like of: $*"
+  local installed missing=() name
+  installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2> /dev/null || true)
+  for name; do
+    grep -qxF "installed $name" <<< "$installed" || missing+=("$name")
+  done
+  [[ ${#missing[@]} -eq 0 ]] && return
+  echo "talweg: installing ${missing[*]}"
+  as_root apt-get -qq update || fail "the package lists could not be fetched"
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "${missing[@]}" > /dev/null ||
+    fail "apt-get could not install: ${missing[*]}"
+}
+
+# configure PRESET: anew when the folder has moved, or the tools or the presets have changed since.
+configure() {
+  local folder=build/$1 state
+  state="$PWD $(g++ -dumpfullversion) $(cmake --version | head -n 1) $(cksum < CMakePresets.json)"
+  [[ -f $folder/build.ninja && $(cat "$folder/configured_for" 2> /dev/null) == "$state" ]] && return
+  echo "talweg: configuring $folder"
+  mkdir -p "$folder"
+  cmake --fresh --preset "$1" > "$folder/configure.log" 2>&1 || fail "$(cat "$folder/configure.log")"
+  echo "$state" > "$folder/configured_for"
+}
+
+# build PRESET TARGET...
+build() {
+  local folder=build/$1
+  # A new or vanished file changes build.ninja first; after that a dry run tells truly whether there is work.
+  ninja --quiet -C "$folder" build.ninja > /dev/null
+  ninja -C "$folder" -n "${@:2}" | grep -q 'no work to do' || ninja -C "$folder" "${@:2}"
+}
