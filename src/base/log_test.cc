@@ -1,4 +1,5 @@
-// The log is the process's own and cannot be put back, so a test sets what it needs and expects nothing of the rest.
+// The log is the process's own. Files added to it stay, so a test expects nothing of levels below a warning at its
+// start.
 #include "base/log.h"
 
 #include <gtest/gtest.h>
@@ -19,9 +20,11 @@ class Log : public testing::Test {
     std::string name = testing::TempDir() + "talweg_log_XXXXXX";
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     folder_ = name;
+  }
+  void TearDown() override {
+    std::filesystem::remove_all(folder_);
     log_to_stderr(Level::kWarning);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
   std::string folder_;
 };
 
