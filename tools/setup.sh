@@ -51,10 +51,7 @@ configure() {
   echo "$state" > "$folder/configured_for"
 }
 
-# build PRESET TARGET...
+# build PRESET TARGET...: shows what is compiled, and not that there was nothing to do.
 build() {
-  local folder=build/$1
-  # A new or vanished file changes build.ninja first; after that a dry run tells truly whether there is work.
-  ninja --quiet -C "$folder" build.ninja > /dev/null
-  ninja -C "$folder" -n "${@:2}" | grep -q 'no work to do' || ninja -C "$folder" "${@:2}"
+  ninja -C "build/$1" "${@:2}" | sed -u '/^ninja: Entering/d; /Re-checking globbed/d; /^ninja: no work to do/d'
 }

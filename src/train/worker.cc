@@ -44,6 +44,7 @@ class Worker {
   Task<Status> train_epoch() {
     const uint64_t steps = sampler_.steps_per_epoch();
     co_await make_batch(0, &batches_[0]);
+    prepared_beside_ = Duration(0);
     for (uint64_t t = 0; t < steps; ++t) {
       Batch& batch = batches_[t % 2];
       if (t + 1 < steps) beside_.spawn(make_batch(t + 1, &batches_[(t + 1) % 2]));
@@ -57,7 +58,7 @@ class Worker {
       CO_TRY(co_await exchange_.end(step_, batch, gradients_));
       ++step_;
       compute_time_ += computed - computing;
-      wait_time_ += (computing - begun) + (io_.now() - computed);
+      wait_time_ += (computing - begun) + (io_.now() - computed) - std::exchange(prepared_beside_, Duration(0));
       if (io_.now() - last_report_ >= kReportEvery) CO_TRY(co_await report(nullptr));
     }
     co_return Status();
@@ -66,7 +67,10 @@ class Worker {
   Task<> make_batch(uint64_t step_of_epoch, Batch* batch) {
     sampler_.rows_of(epoch_, step_of_epoch, rank_, &rows_);
     const double bytes = static_cast<double>(rows_.size() * data_.train.nonzeros()) / static_cast<double>(data_.train.rows()) * 24;
+    const Time begun = io_.now();
     co_await io_.compute(Cost{.flops = 0, .bytes = bytes}, [this, batch] { builder_.build(data_.train, rows_, batch); });
+    compute_time_ += io_.now() - begun;
+    prepared_beside_ += io_.now() - begun;
   }
 
   Task<> compute(const Batch& batch, uint64_t rows_in_all) {
@@ -153,6 +157,7 @@ class Worker {
   uint64_t rows_done_ = 0, loss_rows_ = 0;
   double loss_sum_ = 0;
   Duration compute_time_{}, wait_time_{};
+  Duration prepared_beside_{};  // the part of the step's waiting in which the next batch was made
   Time last_report_;
   TaskSet beside_;
 };
