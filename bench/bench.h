@@ -5,5 +5,7 @@
 namespace talweg::bench {
 
 int io(int rounds);
+int store(int rounds);
+int clicks(int rounds);
 
 }  // namespace talweg::bench

@@ -80,7 +80,8 @@ class TidyTest(unittest.TestCase):
     def test_other_folders_comments_strings_and_launchers_may_name_a_thread(self):
         for name, line in [("src/io/a.h", "std::thread t;"), ("src/store/a.h", "// std::thread"),
                            ("src/store/a.h", "/* std::thread */"), ("src/store/a.h", 'auto s = "std::thread";'),
-                           ("src/store/a.h", 'auto s = R"(a " std::thread)";'), ("src/train/launch.h", "std::thread t;"),
+                           ("src/store/a.h", 'auto s = R"(a " std::thread)";'),
+                           ("src/train/launch.h", "std::thread t;"),
                            ("src/store/a.h", "auto n = 1'000; // rand('a')")]:
             self.assert_complains(self.one(name, line))
 

@@ -15,16 +15,6 @@ fail() {
   exit 1
 }
 
-as_root() {
-  if [[ $EUID -eq 0 ]]; then
-    "$@"
-  elif command -v sudo > /dev/null; then
-    sudo "$@"
-  else
-    fail "these need root, and there is no sudo here; as root run: $*"
-  fi
-}
-
 # need_packages NAME...: installs the missing ones. The network is used only when one is missing.
 need_packages() {
   command -v dpkg-query > /dev/null || fail "this is no Debian or Ubuntu; install the like of: $*"
@@ -34,16 +24,21 @@ need_packages() {
     grep -qxF "installed $name" <<< "$installed" || missing+=("$name")
   done
   [[ ${#missing[@]} -eq 0 ]] && return
+  local sudo=()
+  if [[ $EUID -ne 0 ]]; then
+    command -v sudo > /dev/null || fail "no sudo here; as root run: apt-get install ${missing[*]}"
+    sudo=(sudo)
+  fi
   echo "talweg: installing ${missing[*]}"
-  as_root apt-get -qq update || fail "the package lists could not be fetched"
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "${missing[@]}" > /dev/null ||
-    fail "apt-get could not install: ${missing[*]}"
+  "${sudo[@]}" apt-get -qq update &&
+    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "${missing[@]}" \
+      > /dev/null || fail "apt-get could not install: ${missing[*]}"
 }
 
 # configure PRESET: anew when the folder has moved, or the tools or the presets have changed since.
 configure() {
   local folder=build/$1 state
-  state="$PWD $(g++ -dumpfullversion) $(cmake --version | head -n 1) $(cksum < CMakePresets.json)"
+  state="$PWD $(g++ -dumpfullversion) $(cmake --version) $(cksum < CMakePresets.json)"
   [[ -f $folder/build.ninja && $(cat "$folder/configured_for" 2> /dev/null) == "$state" ]] && return
   echo "talweg: configuring $folder"
   mkdir -p "$folder"

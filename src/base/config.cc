@@ -117,7 +117,9 @@ void ConfigReader::fail(Status status) {
 
 void ConfigReader::fail_at(std::string_view key, const YAML::Node& value, std::string_view complaint) {
   const std::string path = path_of(key);
-  fail(error(Code::kInvalid, "{}:{}: {}{}{}", file_, value.Mark().line + 1, path, path.empty() ? "" : ": ", complaint));
+  const YAML::Mark mark = value.Mark();
+  const std::string line = mark.is_null() ? "" : fmt::format(":{}", mark.line + 1);
+  fail(error(Code::kInvalid, "{}{}: {}{}{}", file_, line, path, path.empty() ? "" : ": ", complaint));
 }
 
 void ConfigReader::read_bool(const std::string& key, const YAML::Node& value, bool& field) {

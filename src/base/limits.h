@@ -18,8 +18,9 @@ constexpr size_t kUnexpectedBytes = size_t{64} << 20;
 // Requests that wait to be accepted, per service; past the bound the caller is answered "overloaded".
 constexpr size_t kQueuedRequests = 4096;
 
-// Bytes in one shared-memory ring (one direction of one pair of nodes). Small enough to stay in a core's cache.
-constexpr size_t kRingBytes = size_t{512} << 10;
+// Bytes in one shared-memory ring (one direction of one pair of nodes). About a core's second-level cache: what the
+// writer is ahead has then moved to the shared cache, from where another core reads it faster.
+constexpr size_t kRingBytes = size_t{1} << 20;
 // What one read takes beyond the posted buffer: small frames then need one system call for many.
 constexpr size_t kReadAheadBytes = size_t{64} << 10;
 // Bytes moved for one connection before the loop looks at the others.

@@ -45,6 +45,7 @@ JobResult run_job(const TrainCommand& command, const JobConfig& job, const Train
 
 Status train(const TrainCommand& command, const JobConfig& job, const OptimizerRegistry& optimizers) {
   ASSIGN(const TrainingData data, open_data(job));
+  TRY(check_job(job, data, optimizers));
   if (data.train.skipped_rows() + data.test.skipped_rows() > 0) {
     log_warning("{} bad rows were skipped", data.train.skipped_rows() + data.test.skipped_rows());
   }
@@ -73,8 +74,9 @@ Status train(const TrainCommand& command, const JobConfig& job, const OptimizerR
     return result.status;
   }
   record(result.progress, "end");
-  TRY(metrics);
+  // The model first: it is worth more than its metrics.
   TRY(run_dir.write_model(result.model, job));
+  TRY(metrics);
   log_info("done: model checksum {:08x}", result.model.checksum());
   fmt::print("{}", closing_table(job, result, run_dir.model_path()));
   return {};
@@ -84,7 +86,8 @@ Status train(const TrainCommand& command, const JobConfig& job, const OptimizerR
 
 int run(const TrainCommand& command, const OptimizerRegistry& optimizers) {
   std::vector<std::string> settings = command.settings;
-  if (!command.launch.empty() && command.launch != "simulator") settings.push_back("distribute.launch=" + command.launch);
+  if (!command.launch.empty() && command.launch != "simulator")
+    settings.push_back("distribute.launch=" + command.launch);
   auto job = load_job(command.job_file, settings);
   if (!job.ok()) return fail(job.status());
   if (command.explain) {
@@ -98,6 +101,12 @@ int run(const TrainCommand& command, const OptimizerRegistry& optimizers) {
 int run(const NodeCommand& command, const OptimizerRegistry& optimizers) {
   const char* secret = std::getenv(kSecretVariable);
   if (secret == nullptr) return fail(error(Code::kInvalid, "{} is not set: the coordinator tells it", kSecretVariable));
+  if (!command.coordinator.starts_with("tcp:") && !command.coordinator.starts_with("shm:")) {
+    return fail(error(Code::kInvalid, "--coordinator {}: give it as the coordinator tells it, as tcp:HOST:PORT",
+                      command.coordinator));
+  }
+  const auto join_timeout = parse_duration(command.join_timeout);
+  if (!join_timeout.ok()) return fail(join_timeout.status().within("--join-timeout"));
   if (!command.log.empty()) {
     const Status logging = log_to_file(command.log, fmt::format("node {}", command.id));
     if (!logging.ok()) return fail(logging);
@@ -107,9 +116,12 @@ int run(const NodeCommand& command, const OptimizerRegistry& optimizers) {
                                            .count = command.count,
                                            .secret = secret,
                                            .listen = command.listen,
+                                           .join_timeout = *join_timeout,
                                            .shares_cores = !command.own_cores},
                                           optimizers);
   if (outcome.ok()) return 0;
+  // Who gave it a log reads that, and hears of the failure from the coordinator.
+  if (command.log.empty()) return fail(outcome.within(fmt::format("node {}", command.id)));
   log_info("node {} ended: {}", command.id, outcome.text());
   return 1;
 }
@@ -119,6 +131,8 @@ int run(const SimulateCommand& command, const OptimizerRegistry& optimizers) {
   if (!scenario.ok()) return fail(scenario.status());
   auto data = open_data(scenario->workload);
   if (!data.ok()) return fail(data.status());
+  const Status checked = check_job(scenario->workload, *data, optimizers);
+  if (!checked.ok()) return fail(checked);
   const uint64_t first = command.seed == 0 ? 1 : command.seed;
   const uint64_t last = command.seed == 0 ? static_cast<uint64_t>(scenario->seeds) : command.seed;
   for (uint64_t seed = first; seed <= last; ++seed) {
@@ -128,7 +142,8 @@ int run(const SimulateCommand& command, const OptimizerRegistry& optimizers) {
     fmt::print("seed {}  trace {:016x}  {:.3f} s virtual  {} events{}  {}\n", seed, run.trace_hash, run.virtual_seconds,
                run.events, auc, run.job.status.ok() ? "ok" : run.job.status.text());
     if (result.held.ok()) continue;
-    fmt::print(stderr, "talweg: {}\nreproduce with: talweg simulate {} --seed {}\n", result.held.message(), command.scenario_file, seed);
+    fmt::print(stderr, "talweg: {}\nreproduce with: talweg simulate {} --seed {}\n", result.held.message(),
+               command.scenario_file, seed);
     return 1;
   }
   return 0;

@@ -24,6 +24,7 @@ struct NodeCommand {
   uint32_t count = 1;
   std::string listen = "127.0.0.1:0";
   std::string log;
+  std::string join_timeout = "60s";
   bool own_cores = false;
 };
 int run(const NodeCommand& command, const OptimizerRegistry& optimizers);

@@ -30,8 +30,8 @@ std::string human_bytes(double n) {
 }
 
 std::string progress_line(const Progress& p) {
-  std::string line = fmt::format("epoch {}/{}  step {}/{}  {} rows/s  loss {:.4f}", std::min(p.epoch + 1, p.epochs), p.epochs,
-                                 p.step, p.steps, human_count(p.rows_per_second), p.loss);
+  std::string line = fmt::format("epoch {}/{}  step {}/{}  {} rows/s  loss {:.4f}", std::min(p.epoch + 1, p.epochs),
+                                 p.epochs, p.step, p.steps, human_count(p.rows_per_second), p.loss);
   if (p.evaluation && p.evaluation->rows > 0) line += fmt::format("  AUC {:.4f}", p.evaluation->auc);
   return line + fmt::format("  moved {}  idle {:.0f}%", human_bytes(static_cast<double>(p.bytes)), 100 * p.idle_share);
 }
@@ -40,16 +40,17 @@ std::string closing_table(const JobConfig& job, const JobResult& result, const s
   const Progress& p = result.progress;
   std::vector<std::pair<std::string, std::string>> rows = {
       {"job", job.name},
-      {"distribution", fmt::format("{} servers x {} shards, {} workers, {}", job.distribute.servers,
-                                   job.distribute.shards_per_server, job.distribute.workers,
-                                   Choices<Sync>::names[static_cast<size_t>(job.distribute.sync)])},
+      {"distribution",
+       fmt::format("{} servers x {} shards, {} workers, {}", job.distribute.servers, job.distribute.shards_per_server,
+                   job.distribute.workers, Choices<Sync>::names[static_cast<size_t>(job.distribute.sync)])},
       {"rows", fmt::format("{} in {:.2f} s, {} rows/s", human_count(static_cast<double>(p.rows)), p.seconds,
                            human_count(p.rows_per_second))},
       {"steps", std::to_string(p.steps)},
   };
   for (const EpochResult& epoch : result.epochs) {
     if (epoch.rows == 0) continue;
-    rows.emplace_back(fmt::format("epoch {}", epoch.epoch + 1), fmt::format("held-out loss {:.4f}, AUC {:.4f}", epoch.loss, epoch.auc));
+    rows.emplace_back(fmt::format("epoch {}", epoch.epoch + 1),
+                      fmt::format("held-out loss {:.4f}, AUC {:.4f}", epoch.loss, epoch.auc));
   }
   rows.emplace_back("moved", fmt::format("{} in {} messages", human_bytes(static_cast<double>(p.bytes)),
                                          human_count(static_cast<double>(p.messages))));

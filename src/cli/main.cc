@@ -1,5 +1,6 @@
 // The `talweg` command.
 #include <malloc.h>
+#include <signal.h>
 
 #include <CLI/CLI.hpp>
 #include <exception>
@@ -32,6 +33,7 @@ void add_node(CLI::App& app, int& status, const OptimizerRegistry& optimizers) {
   sub->add_option("--count", command->count, "nodes of this process, with ids from --id on")->check(CLI::Range(1, 256));
   sub->add_option("--listen", command->listen, "tcp: host:port where other nodes reach this one");
   sub->add_option("--log", command->log, "log file");
+  sub->add_option("--join-timeout", command->join_timeout, "how long to look for the coordinator, as 60s");
   sub->add_flag("--own-cores", command->own_cores, "every node of the job has a core: spin while waiting");
   sub->callback([command, &status, &optimizers] { status = run(*command, optimizers); });
 }
@@ -67,9 +69,13 @@ void add_bench(CLI::App& app, int& status) {
     sub->callback([&status, bench] { status = bench(rounds); });
   };
   add("io", "point to point over each driver, beside plain sockets", &bench::io);
+  add("store", "the parameter store: one shard, one worker, over each driver", &bench::store);
+  add("clicks", "click prediction: parsing, and training through the store beside a serial loop", &bench::clicks);
 }
 
 int talweg_main(int argc, char** argv) {
+  // A write that would make a file too large fails as one to a full disk does, and is told as an error.
+  ::signal(SIGXFSZ, SIG_IGN);
   // Message bodies come and go; memory given back to the system each time would be paid for with page faults.
   ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);

@@ -44,10 +44,11 @@ Result<RunDir> RunDir::create(const JobConfig& job) {
 }
 
 Status RunDir::write_metrics(const Progress& p, const char* event) {
-  nlohmann::ordered_json line = {{"event", event},          {"seconds", p.seconds}, {"epoch", p.epoch},
-                                 {"step", p.step},          {"rows", p.rows},       {"rows_per_second", p.rows_per_second},
-                                 {"loss", p.loss},          {"bytes", p.bytes},     {"messages", p.messages},
-                                 {"idle_share", p.idle_share}};
+  nlohmann::ordered_json line = {{"event", event},         {"seconds", p.seconds},
+                                 {"epoch", p.epoch},       {"step", p.step},
+                                 {"rows", p.rows},         {"rows_per_second", p.rows_per_second},
+                                 {"loss", p.loss},         {"bytes", p.bytes},
+                                 {"messages", p.messages}, {"idle_share", p.idle_share}};
   if (p.evaluation && p.evaluation->rows > 0) {
     line["test_loss"] = p.evaluation->loss;
     line["auc"] = p.evaluation->auc;

@@ -211,7 +211,7 @@ void Coordinator::suspect(Status failure) {
 
 void Coordinator::settle(Status verdict) {
   if (verdict_) {
-    if (!verdict.ok()) log_warning("after the job's end was decided: {}", verdict.message());
+    if (!verdict.ok()) log_info("after the job's end was decided: {}", verdict.message());
     return;
   }
   if (!verdict.ok() && suspicion_) {

@@ -28,22 +28,19 @@ class BatchBuilder {
   void build(const Dataset& data, std::span<const uint64_t> rows, Batch* out);
 
  private:
-  // In use when its generation is the batch's, so that starting a batch clears nothing.
-  struct Slot {
-    uint64_t key = 0;
-    uint32_t generation = 0;
-    uint32_t position = 0;
-  };
-
-  void start_batch();
-  void grow(const std::vector<uint64_t>& keys);
+  // Gives each entry the position of its key among the distinct ones, which it moves to the front of keys_; returns how
+  // many there are.
+  uint32_t number_keys(std::span<uint32_t> index);
+  // The slot that holds the key, or the free one where it belongs.
+  uint32_t& slot_of(uint64_t key);
+  void grow(uint32_t distinct);
   size_t home_of(uint64_t key) const { return (key * 0x9e3779b97f4a7c15) >> shift_; }
-  uint32_t position_of(uint64_t key, std::vector<uint64_t>* keys);
 
-  std::vector<Slot> slots_;  // a power of two, at least twice the keys of the batch
+  // A hash table of places in keys_; 0: free. A power of two.
+  std::vector<uint32_t> slots_;
   unsigned shift_;
-  uint32_t generation_ = 0;
-  std::vector<uint64_t> entry_keys_;  // the batch's keys, entry by entry, and some more to look ahead into
+  // From place 1 on: the batch's keys entry by entry, and some more to look ahead into.
+  std::vector<uint64_t> keys_;
 };
 
 }  // namespace talweg

@@ -1,5 +1,5 @@
-// Bell: how one node wakes another of the same host. A sleeper says so in memory both see, then waits on an eventfd; who
-// has something for it looks there first, so a bell costs a system call only when someone sleeps.
+// Bell: how one node wakes another of the same host. A sleeper says so in memory both see, then waits on an eventfd;
+// who has something for it looks there first, so a bell costs a system call only when someone sleeps.
 #pragma once
 
 #include <sys/eventfd.h>

@@ -6,8 +6,8 @@
 
 namespace talweg {
 
-// The thread sanitizer does not know fences, and GCC warns that it does not. No data is handed over by these: the rings'
-// positions do that, with acquire and release.
+// The thread sanitizer does not know fences, and GCC warns that it does not. No data is handed over by these: the
+// rings' positions do that, with acquire and release.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wtsan"

@@ -54,17 +54,20 @@ Result<FrameHeader> decode_frame(std::span<const std::byte, kFrameHeaderBytes> b
   std::memcpy(&wire, bytes.data(), sizeof wire);
   if (wire.magic != kMagic) return error(Code::kCorrupt, "not a Talweg frame (magic {:#010x})", wire.magic);
   if (wire.version != kFrameVersion) {
-    return error(Code::kInvalid, "frame version {}, this node speaks {}: run the same release on all nodes", wire.version,
-                 kFrameVersion);
+    return error(Code::kInvalid, "frame version {}, this node speaks {}: run the same release on all nodes",
+                 wire.version, kFrameVersion);
   }
-  if (wire.header_crc != crc32c(bytes.first(kCheckedBytes))) return Status(Code::kCorrupt, "frame header checksum is wrong");
+  if (wire.header_crc != crc32c(bytes.first(kCheckedBytes)))
+    return Status(Code::kCorrupt, "frame header checksum is wrong");
   if (wire.kind < 1 || wire.kind > 3) return error(Code::kCorrupt, "unknown frame kind {}", wire.kind);
   if (wire.code > static_cast<uint8_t>(Code::kIo)) return error(Code::kCorrupt, "unknown status code {}", wire.code);
   if (wire.head_bytes > limits::kMaxHeadBytes) {
-    return error(Code::kCorrupt, "frame head of {} bytes, at most {} are allowed", wire.head_bytes, limits::kMaxHeadBytes);
+    return error(Code::kCorrupt, "frame head of {} bytes, at most {} are allowed", wire.head_bytes,
+                 limits::kMaxHeadBytes);
   }
   if (wire.body_bytes > limits::kMaxBodyBytes) {
-    return error(Code::kCorrupt, "frame body of {} bytes, at most {} are allowed", wire.body_bytes, limits::kMaxBodyBytes);
+    return error(Code::kCorrupt, "frame body of {} bytes, at most {} are allowed", wire.body_bytes,
+                 limits::kMaxBodyBytes);
   }
   return FrameHeader{.kind = static_cast<FrameKind>(wire.kind),
                      .code = static_cast<Code>(wire.code),

@@ -95,9 +95,7 @@ TEST(Frame, every_flipped_bit_is_refused) {
   }
 }
 
-TEST(Frame, another_version_says_what_to_do) {
-  expect_refused(forged(4, {2, 0}), Code::kInvalid, "same release");
-}
+TEST(Frame, another_version_says_what_to_do) { expect_refused(forged(4, {2, 0}), Code::kInvalid, "same release"); }
 
 TEST(Frame, kinds_and_codes_that_do_not_exist_are_refused) {
   expect_refused(forged(6, {0}), Code::kCorrupt, "frame kind 0");

@@ -115,12 +115,13 @@ std::string HostIo::address() const {
 void HostIo::learn(Peer peer, const std::string& address) { peers_[peer].address = address; }
 
 void HostIo::from_outside(std::function<void()> action) {
+  const auto bell = bell_;  // the action may be the node's last, and the node gone before we ring
   {
     const std::lock_guard lock(outside_mutex_);
     outside_actions_.push_back(std::move(action));
     has_outside_actions_ = true;
   }
-  bell_->ring();
+  bell->ring();
 }
 
 void HostIo::run(Task<> main) {
@@ -132,8 +133,8 @@ void HostIo::run(Task<> main) {
 
 void HostIo::turn() {
   now_ = monotonic_now();
-  bool progress = run_ready();
-  progress |= pump_sessions();
+  bool progress = pump_sessions();
+  progress |= run_ready();
   progress |= accept_links();
   progress |= run_outside_actions();
   if (now_ >= earliest_deadline()) expire();
@@ -145,8 +146,10 @@ void HostIo::turn() {
   }
   ++idle_turns_;
   if (now_ - idle_since_ < options_.spin) {
-    if (needs_poll_ || idle_turns_ % kTurnsBetweenPolls == 0) poll(0);
-    else relax();
+    if (needs_poll_ || idle_turns_ % kTurnsBetweenPolls == 0)
+      poll(0);
+    else
+      relax();
   } else if (idle_turns_ <= kYields) {
     ::sched_yield();
   } else {
@@ -155,7 +158,7 @@ void HostIo::turn() {
 }
 
 bool HostIo::run_ready() {
-  // Only those ready now: what they make ready runs after bytes have moved.
+  // Only those ready now: what they make ready runs after more bytes have moved.
   size_t count = ready_.size();
   const bool any = count > 0;
   for (; count > 0; --count) {
@@ -180,8 +183,9 @@ bool HostIo::accept_links() {
 }
 
 bool HostIo::takes_links() const {
-  const auto strangers = std::count_if(sessions_.begin(), sessions_.end(),
-                                       [](const auto& session) { return !session->introduced() && !session->dialled(); });
+  const auto strangers = std::count_if(sessions_.begin(), sessions_.end(), [](const auto& session) {
+    return !session->introduced() && !session->dialled();
+  });
   return static_cast<size_t>(strangers) < options_.unintroduced_links;
 }
 
@@ -199,7 +203,8 @@ bool HostIo::run_outside_actions() {
 
 bool HostIo::anything_to_do() const {
   if (has_outside_actions_.load(std::memory_order_acquire)) return true;
-  const bool incoming = std::any_of(transports_.begin(), transports_.end(), [](const auto& t) { return t->has_incoming(); });
+  const bool incoming =
+      std::any_of(transports_.begin(), transports_.end(), [](const auto& t) { return t->has_incoming(); });
   if (incoming && takes_links()) return true;
   return std::any_of(sessions_.begin(), sessions_.end(), [](const auto& session) { return session->has_work(); });
 }
@@ -208,7 +213,8 @@ void HostIo::wait_for_events() {
   bell_->fall_asleep();
   if (!anything_to_do()) {
     constexpr Duration kLongest = milliseconds(500);
-    const Duration left = earliest_deadline() == Time::max() ? kLongest : std::min<Duration>(earliest_deadline() - now_, kLongest);
+    const Duration left =
+        earliest_deadline() == Time::max() ? kLongest : std::min<Duration>(earliest_deadline() - now_, kLongest);
     poll(static_cast<int>(std::max<Duration::rep>(0, (left.count() + 999'999) / 1'000'000)));
   }
   bell_->wake_up();
@@ -220,8 +226,10 @@ void HostIo::poll(int timeout_ms) {
   const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), timeout_ms);
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<size_t>(i)];
-    if (event.data.ptr == nullptr) bell_->drain();
-    else static_cast<Watched*>(event.data.ptr)->on_event(event.events);
+    if (event.data.ptr == nullptr)
+      bell_->drain();
+    else
+      static_cast<Watched*>(event.data.ptr)->on_event(event.events);
   }
   if (count > 0) idle_turns_ = 0;
 }
@@ -327,8 +335,8 @@ Status HostIo::introduce(Session& session) {
   // A node dials anew when it has lost a connection that we still hold, and with a new number. An old number is a
   // recorded stream, or a connection that its own side has given up already.
   if (session.connection() <= known.connection) {
-    return error(Code::kInvalid, "connection {} of node {} after its connection {}", session.connection(), session.peer(),
-                 known.connection);
+    return error(Code::kInvalid, "connection {} of node {} after its connection {}", session.connection(),
+                 session.peer(), known.connection);
   }
   known.connection = session.connection();
   Session* other = known.session;
@@ -360,7 +368,8 @@ void HostIo::lose(Session& session, Status why) {
   if (current) found->second.session = successor;
   const Status lost = error(Code::kUnavailable, "connection to node {} is lost ({})", session.peer(), why.message());
   session.close(lost);
-  // With another connection in its place, only what was under way on this one is lost: before its introduction, nothing.
+  // With another connection in its place, only what was under way on this one is lost: before its introduction,
+  // nothing.
   if (session.usable() || (current && successor == nullptr)) mailbox_.peer_lost(session.peer(), lost);
 }
 
@@ -371,7 +380,9 @@ Session* HostIo::parked_beside(const Session& session) const {
   return nullptr;
 }
 
-bool HostIo::is_dead(const Session& session) const { return std::find(dead_.begin(), dead_.end(), &session) != dead_.end(); }
+bool HostIo::is_dead(const Session& session) const {
+  return std::find(dead_.begin(), dead_.end(), &session) != dead_.end();
+}
 
 void HostIo::bury_dead_sessions() {
   if (dead_.empty()) return;

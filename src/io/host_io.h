@@ -1,6 +1,6 @@
 // HostIo: Io in production. One loop on one thread moves bytes between this node and its peers, over whatever transport
-// reaches them, and runs the node's coroutines. Waiting spins, then yields, then sleeps: an oversubscribed host must not
-// burn the time its other nodes need.
+// reaches them, and runs the node's coroutines. Waiting spins, then yields, then sleeps: an oversubscribed host must
+// not burn the time its other nodes need.
 #pragma once
 
 #include <atomic>

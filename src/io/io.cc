@@ -38,7 +38,8 @@ void SendOp::on_start() {
   if (!enlist()) return;
   // The receiver would refuse such a frame, and with it the connection.
   if (message.head.size() > limits::kMaxHeadBytes || message.body_bytes() > limits::kMaxBodyBytes) {
-    return finish(error(Code::kInvalid, "'{}' to node {} has a head of {} bytes and a body of {}, at most {} and {} can be sent",
+    return finish(error(Code::kInvalid,
+                        "'{}' to node {} has a head of {} bytes and a body of {}, at most {} and {} can be sent",
                         deadline_.what, message.to, message.head.size(), message.body_bytes(), limits::kMaxHeadBytes,
                         limits::kMaxBodyBytes));
   }

@@ -1,13 +1,13 @@
 // Io: all that protocol code may see of the world. One Io per node; a node is single-threaded, so nothing here is
-// thread-safe and nothing needs to be. In production an Io is HostIo (shared memory, TCP); in the simulator it is SimIo.
-// The protocol code above cannot tell which.
+// thread-safe and nothing needs to be. In production an Io is HostIo (shared memory, TCP); in the simulator it is
+// SimIo. The protocol code above cannot tell which.
 //
 // Messages go from peer to peer under a tag and meet the receive posted for (peer, tag), first to first. Requests go to
 // a service of a peer; the peer accepts and replies. Buffers are the caller's and must stay valid until the operation
 // completes: a received body is written straight into the posted buffer.
 //
-// Every wait has a deadline and says what it is for. When the deadline passes the wait ends with an error that names the
-// peer, the purpose, the step and how long it took; `waits()` tells the same of waits that have not ended yet.
+// Every wait has a deadline and says what it is for. When the deadline passes the wait ends with an error that names
+// the peer, the purpose, the step and how long it took; `waits()` tells the same of waits that have not ended yet.
 #pragma once
 
 #include <array>
@@ -223,7 +223,11 @@ class SignalOp final : public Wait, public ListHook<Signal> {
 class Io : public Executor {
  public:
   Io(Peer self, Incarnation incarnation, Rng rng)
-      : self_(self), incarnation_(incarnation), rng_(rng), mailbox_(*this), last_request_id_(first_request_id(incarnation)) {}
+      : self_(self),
+        incarnation_(incarnation),
+        rng_(rng),
+        mailbox_(*this),
+        last_request_id_(first_request_id(incarnation)) {}
 
   Peer self() const { return self_; }
   Incarnation incarnation() const { return incarnation_; }
@@ -299,7 +303,9 @@ class Io : public Executor {
  private:
   IntrusiveList<Wait, Wait> waits_;
   // Ids of different lives of a node do not meet: a reply to an earlier life finds no receive.
-  static uint64_t first_request_id(Incarnation incarnation) { return (mix64(incarnation) & ~kReplyBit) & ~uint64_t{0xffffffff}; }
+  static uint64_t first_request_id(Incarnation incarnation) {
+    return (mix64(incarnation) & ~kReplyBit) & ~uint64_t{0xffffffff};
+  }
 
   Time earliest_deadline_ = Time::max();
   uint64_t last_request_id_;

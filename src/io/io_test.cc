@@ -47,7 +47,7 @@ TEST(Io, the_end_of_one_expired_wait_may_end_the_others) {
   TestIo io;
   std::array<std::optional<SendOp>, 4> sends;
   for (auto& send : sends) {
-    send.emplace(io, SendOp::Message{.to = 1, .tag = 5}, io.within(seconds(1), "send"));
+    send.emplace(io, SendOp::Message{.to = 1, .tag = 5, .head = ""}, io.within(seconds(1), "send"));
   }
   // A connection that ends with its half-sent message takes those queued behind it along.
   io.on_withdraw = [&io, &sends](SendOp&) {
@@ -77,7 +77,8 @@ TEST(Io, stop_ends_all_waits_and_those_begun_later) {
   io.stop(Status(Code::kCancelled, "enough"));
   io.stop(Status(Code::kInvalid, "the first reason stays"));
   SendOp late = io.send(1, 5, "", {}, io.within(seconds(1), "send"));
-  for (Wait* op : std::initializer_list<Wait*>{&recv, &send, &accept, &sleep, &wait, &late}) EXPECT_TRUE(op->await_ready());
+  for (Wait* op : std::initializer_list<Wait*>{&recv, &send, &accept, &sleep, &wait, &late})
+    EXPECT_TRUE(op->await_ready());
   EXPECT_EQ(recv.await_resume().status().message(), "enough");
   EXPECT_EQ(send.await_resume().code(), Code::kCancelled);
   EXPECT_EQ(accept.await_resume().status().code(), Code::kCancelled);
@@ -182,6 +183,30 @@ TEST(Io, a_call_repeats_lost_and_overloaded_tries_until_its_deadline_and_then_te
   EXPECT_EQ(outcome.status().message(), fmt::format("call 'ask' to node 1: try {} failed", tries));
   EXPECT_GT(tries, 8);
   EXPECT_LT(tries, 20) << "the pauses grow";
+}
+
+TEST(Io, a_call_whose_last_try_gets_no_answer_tells_why_the_one_before_failed) {
+  TestIo io;
+  int tries = 0;
+  io.on_send = [&io, &tries](SendOp& op) {
+    if (++tries == 1)
+      op.finish(Status(Code::kUnavailable, "connection refused"));
+    else
+      io.sends.push_back(op);
+  };
+  Result<Received> outcome{Received{}};
+  TaskSet tasks(io);
+  tasks.spawn([](Io& io, Result<Received>& outcome) -> Task<> {
+    outcome = co_await call(io, Call{.to = 1, .service = kWork}, "", io.within(seconds(2), "ask"));
+  }(io, outcome));
+  for (int i = 0; i < 3; ++i) {
+    io.run_ready();
+    io.advance(seconds(1));
+  }
+  io.run_ready();
+  EXPECT_EQ(tries, 2);
+  EXPECT_EQ(outcome.status().code(), Code::kDeadline);
+  EXPECT_EQ(outcome.status().message(), "send to node 1 of 'ask', for 1.000 s; the try before: connection refused");
 }
 
 TEST(Io, a_call_does_not_repeat_what_cannot_succeed) {

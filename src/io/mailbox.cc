@@ -89,6 +89,10 @@ RecvOp* Mailbox::match(Peer from, Tag tag) {
   return nullptr;
 }
 
+bool Mailbox::expects(const FrameHeader& header) {
+  return header.kind != FrameKind::kMessage || (header.tag & kReplyBit) != 0 || match(header.from, header.tag) != nullptr;
+}
+
 void Mailbox::own_body(Inbound& inbound, size_t body_bytes) {
   inbound.body = Buffer(body_bytes);
   inbound.into = inbound.body.bytes();
@@ -118,7 +122,8 @@ bool Mailbox::begin_request(Inbound& inbound, size_t body_bytes) {
   own_body(inbound, body_bytes);
   if (service == nullptr) {
     inbound.discard = true;
-    io_.refuse(inbound.from, inbound.id, Code::kNotFound, fmt::format("node {} has no service {}", io_.self(), inbound.tag));
+    io_.refuse(inbound.from, inbound.id, Code::kNotFound,
+               fmt::format("node {} has no service {}", io_.self(), inbound.tag));
   } else if (service->queued.size() >= limits::kQueuedRequests) {
     inbound.discard = true;
     ++io_.counters_.overloaded;
@@ -164,8 +169,8 @@ void Mailbox::deliver(RecvOp& op, Code code, std::string head, Buffer body) {
   } else if (body.size() <= op.into.size()) {
     if (!body.empty()) std::memcpy(op.into.data(), body.data(), body.size());
   } else {
-    return op.finish(error(Code::kInvalid, "message '{}' from node {} has {} bytes, the posted buffer {}", op.deadline().what,
-                           op.from, body.size(), op.into.size()));
+    return op.finish(error(Code::kInvalid, "message '{}' from node {} has {} bytes, the posted buffer {}",
+                           op.deadline().what, op.from, body.size(), op.into.size()));
   }
   op.finish({});
 }

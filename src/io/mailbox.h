@@ -73,10 +73,12 @@ class Mailbox {
   void withdraw(RecvOp& op);
   void open(Service service);
 
-  // Driver side. A message's header and head are here: where does its body go? False: not now, the inbox is full; ask
-  // again once there is room. `head` is taken only when the answer is true. `inbound` must not move until finish or abandon.
+  // Driver side. Whether what comes now goes where it is wanted, without being kept for a receive still to be posted.
+  bool expects(const FrameHeader& header);
+  // A message's header and head are here: where does its body go? False: not now, the inbox is full; ask again once
+  // there is room. `head` is taken only when the answer is true. `inbound` must not move until finish or abandon.
   bool begin(const FrameHeader& header, std::string& head, Inbound& inbound);
-  void finish(Inbound& inbound);   // the body is complete
+  void finish(Inbound& inbound);                      // the body is complete
   void abandon(Inbound& inbound, const Status& why);  // the connection was lost before it was
   void peer_lost(Peer peer, const Status& why);
   // The peer is in its next life: what its earlier one sent and nobody took is of no use now.

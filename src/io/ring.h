@@ -24,13 +24,14 @@ struct Ring {
 static_assert((limits::kRingBytes & (limits::kRingBytes - 1)) == 0);
 
 // What is published at once: large enough to cost little, small enough that both sides copy at the same time.
-constexpr size_t kRingPieceBytes = size_t{16} << 10;
+constexpr size_t kRingPieceBytes = size_t{32} << 10;
 
 class RingWriter {
  public:
   explicit RingWriter(Ring& ring) : ring_(ring) {}
 
-  // How many bytes of `from` went in; none when the other side published nonsense.
+  // How many bytes of `from` went in; none when the other side published nonsense. The reader sees whole pieces at once,
+  // and what is left of the last one after `publish`.
   std::optional<size_t> write(Bytes from) {
     size_t done = 0;
     while (done < from.size()) {
@@ -40,12 +41,15 @@ class RingWriter {
       const size_t n = std::min({*room, from.size() - done, kRingPieceBytes});
       copy_in(from.subspan(done, n));
       written_ += n;
-      ring_.written.store(written_, std::memory_order_release);
       done += n;
+      if (written_ - published_ >= kRingPieceBytes) publish();
     }
     return done;
   }
-  // A nonsensical position counts as room, so that a write comes to see it.
+  void publish() {
+    published_ = written_;
+    ring_.written.store(written_, std::memory_order_release);
+  }
   bool has_room() const { return written_ - ring_.read.load(std::memory_order_acquire) != limits::kRingBytes; }
   // Asks the reader to ring when there is room again. Look at has_room() after this.
   void ask_for_room() {
@@ -71,7 +75,7 @@ class RingWriter {
   }
 
   Ring& ring_;
-  uint64_t written_ = 0;
+  uint64_t written_ = 0, published_ = 0;
   uint64_t read_ = 0;  // as last seen
 };
 

@@ -9,6 +9,7 @@ Result<size_t> RingLink::write(std::span<const Bytes> parts) {
     auto n = writer_.write(part);
     if (!n) return nonsense();
     if (*n < part.size()) {
+      writer_.publish();
       writer_.ask_for_room();
       const auto more = writer_.write(part.subspan(*n));  // room made just before we asked would not ring
       if (!more) return nonsense();
@@ -17,6 +18,7 @@ Result<size_t> RingLink::write(std::span<const Bytes> parts) {
     done += *n;
     if (*n < part.size()) break;
   }
+  writer_.publish();
   if (done > 0 && peer_bell_) peer_bell_->ring();
   return done;
 }

@@ -8,8 +8,10 @@ Task<Result<Received>> call_once(Io& io, Call call, std::string head, Deadline d
   const uint64_t id = io.next_request_id();
   RecvOp reply(io, call.to, kReplyBit | id, call.reply_into, call.own_reply, deadline);
   reply.start();
-  SendOp send(io, {.to = call.to, .is_request = true, .tag = call.service, .id = id, .head = std::move(head), .body = call.body},
-              deadline);
+  SendOp send(
+      io,
+      {.to = call.to, .is_request = true, .tag = call.service, .id = id, .head = std::move(head), .body = call.body},
+      deadline);
   Status sent = co_await send;
   if (!sent.ok()) co_return sent;
   co_return co_await reply;
@@ -17,14 +19,20 @@ Task<Result<Received>> call_once(Io& io, Call call, std::string head, Deadline d
 
 Task<Result<Received>> call(Io& io, Call call, std::string head, Deadline deadline) {
   Duration pause = limits::kRetryFirst;
+  Status before;
   while (true) {
     Result<Received> result = co_await call_once(io, call, head, deadline);
     if (result.ok()) co_return result;
     const Code code = result.status().code();
+    // The deadline of the last try alone would hide why the ones before it failed.
+    if (code == Code::kDeadline && !before.ok()) {
+      co_return error(code, "{}; the try before: {}", result.status().message(), before.message());
+    }
     if (code != Code::kUnavailable && code != Code::kOverloaded) co_return result;
     if (io.now() + pause >= deadline.at) {
       co_return error(Code::kDeadline, "call '{}' to node {}: {}", deadline.what, call.to, result.status().message());
     }
+    before = result.status();
     CO_TRY(co_await io.sleep(pause, "pause before a repeated call"));
     pause = std::min(pause * 2, limits::kRetryMax);
   }
@@ -38,13 +46,15 @@ Status parse_head(const std::string& head, google::protobuf::MessageLite* messag
 }
 
 SendOp reply(Io& io, const Request& request, const google::protobuf::MessageLite& head, Bytes body, Deadline deadline) {
-  return SendOp(io, {.to = request.from, .tag = kReplyBit | request.id, .head = serialize(head), .body = {body, Bytes()}},
+  return SendOp(io,
+                {.to = request.from, .tag = kReplyBit | request.id, .head = serialize(head), .body = {body, Bytes()}},
                 deadline);
 }
 
 SendOp reply(Io& io, const Request& request, const Status& failure, Deadline deadline) {
   CHECK(!failure.ok());
-  return SendOp(io, {.to = request.from, .tag = kReplyBit | request.id, .code = failure.code(), .head = failure.message()},
+  return SendOp(io,
+                {.to = request.from, .tag = kReplyBit | request.id, .code = failure.code(), .head = failure.message()},
                 deadline);
 }
 

@@ -18,8 +18,8 @@ struct Call {
 // One try: posts the reply's receive, sends, waits.
 Task<Result<Received>> call_once(Io& io, Call call, std::string head, Deadline deadline);
 
-// Repeats lost, refused and overloaded tries until the deadline, with growing pauses. For services whose requests may be
-// repeated without harm.
+// Repeats lost, refused and overloaded tries until the deadline, with growing pauses. For services whose requests may
+// be repeated without harm.
 Task<Result<Received>> call(Io& io, Call call, std::string head, Deadline deadline);
 
 template <class Reply>

@@ -38,7 +38,8 @@ class Session {
     if (parked()) return link_->ended();
     return broken_off_ || wants_to_read() || (wants_to_write() && link_->writable());
   }
-  // The op goes. Half a frame cannot be taken back: if that is what went out of it, the session ends with the next pump.
+  // The op goes. Half a frame cannot be taken back: if that is what went out of it, the session ends with the next
+  // pump.
   void withdraw(SendOp& op);
 
   // Ends all that hangs on this session with `why`.

@@ -1,13 +1,24 @@
-// For tests: an Io without a network. Its clock moves when told, its sends wait in a list, and what arrives is handed to
-// its mailbox by the test.
+// For tests: an Io without a network. Its clock moves when told, its sends wait in a list, and what arrives is handed
+// to its mailbox by the test.
 #pragma once
 
 #include <deque>
 
+#include "base/crc32c.h"
 #include "io/frame.h"
 #include "io/io.h"
 
 namespace talweg {
+
+// A whole frame; lengths and checksums are set here.
+inline std::string frame_bytes(FrameHeader header, std::string_view head, std::string_view body) {
+  header.head_bytes = static_cast<uint32_t>(head.size());
+  header.head_crc = crc32c(bytes_of(head));
+  header.body_bytes = body.size();
+  std::array<std::byte, kFrameHeaderBytes> bytes;
+  encode(header, bytes);
+  return std::string(text_of(bytes)).append(head).append(body);
+}
 
 class TestIo final : public Io {
  public:
@@ -56,8 +67,10 @@ class TestIo final : public Io {
 
  private:
   void start_send(SendOp& op) override {
-    if (on_send) on_send(op);
-    else sends.push_back(op);
+    if (on_send)
+      on_send(op);
+    else
+      sends.push_back(op);
   }
   void start_compute(ComputeOp& op) override {
     op.work();

@@ -29,13 +29,14 @@ RowOf row_of(const Batch& batch, size_t i) {
 template <class Real>
 Logistic<Real>::Logistic(uint64_t features)
     : features_(features),
-      layout_{{.name = "weights", .sparse = true, .width = 1, .size = 0}, {.name = "bias", .sparse = false, .width = 1, .size = 1}} {}
+      layout_{{.name = "weights", .sparse = true, .width = 1, .size = 0},
+              {.name = "bias", .sparse = false, .width = 1, .size = 1}} {}
 
 template <class Real>
 Status Logistic<Real>::check(const Dataset& data) const {
   if (data.rows() == 0 || data.max_key() < features_) return {};
-  return error(Code::kInvalid, "the data has key {}, but model.features is {}: set it to at least {}", data.max_key(), features_,
-               data.max_key() + 1);
+  return error(Code::kInvalid, "the data has key {}, but model.features is {}: set it to at least {}", data.max_key(),
+               features_, data.max_key() + 1);
 }
 
 template <class Real>
@@ -46,7 +47,8 @@ StepCost Logistic<Real>::cost(const Batch& batch) const {
 }
 
 template <class Real>
-StepResult Logistic<Real>::step(const Batch& batch, const Parameters<Real>& parameters, Real scale, Gradients<Real>* gradients) {
+StepResult Logistic<Real>::step(const Batch& batch, const Parameters<Real>& parameters, Real scale,
+                                Gradients<Real>* gradients) {
   shape_for(batch, layout_, gradients);
   const Real* weights = parameters.tables[kWeights].data();
   const Real bias = parameters.tables[kBias][0];
@@ -69,7 +71,8 @@ StepResult Logistic<Real>::step(const Batch& batch, const Parameters<Real>& para
 }
 
 template <class Real>
-StepResult Logistic<Real>::evaluate(const Batch& batch, const Parameters<Real>& parameters, std::vector<float>* scores) const {
+StepResult Logistic<Real>::evaluate(const Batch& batch, const Parameters<Real>& parameters,
+                                    std::vector<float>* scores) const {
   StepResult result{.loss_sum = 0, .rows = batch.rows()};
   scores->resize(batch.rows());
   for (size_t i = 0; i < batch.rows(); ++i) {

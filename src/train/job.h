@@ -11,7 +11,7 @@
 #include "data/generator.h"
 #include "data/sampler.h"
 #include "model/model.h"
-#include "optim/optimizer.h"
+#include "optim/registry.h"
 #include "store/config.h"
 #include "store/table_spec.h"
 
@@ -170,6 +170,8 @@ struct JobConfig {
 
 // Reads a job file, replaces single settings ("train.epochs=3"), and makes its paths relative to the file absolute.
 Result<JobConfig> load_job(const std::string& path, const std::vector<std::string>& settings);
+// Paths of data are relative to the file they stand in.
+void resolve_data_paths(JobConfig& job, const std::string& file);
 Result<JobConfig> job_from_text(const std::string& text, const std::string& file);
 Result<JobConfig> job_from_yaml(const YAML::Node& node, const std::string& file);
 
@@ -178,5 +180,9 @@ struct TrainingData {
 };
 // Parses or maps the job's files. May take long the first time.
 Result<TrainingData> open_data(const JobConfig& job);
+
+// What would make every node fail, found before there are any: names that nobody knows, data that does not fit the
+// model.
+Status check_job(const JobConfig& job, const TrainingData& data, const OptimizerRegistry& optimizers);
 
 }  // namespace talweg

@@ -41,7 +41,11 @@ Duration spin_for(uint32_t busy_nodes) {
 
 HostIoOptions io_options(Peer self, const std::string& secret, const JobConfig& job, ComputePool* pool) {
   const Layout layout = job.distribute.layout();
-  return {.self = self, .job = secret, .seed = job.train.seed, .spin = spin_for(layout.shards + layout.workers), .pool = pool};
+  return {.self = self,
+          .job = secret,
+          .seed = job.train.seed,
+          .spin = spin_for(layout.shards + layout.workers),
+          .pool = pool};
 }
 
 Result<std::unique_ptr<Transport>> make_transport(Wire wire, const std::string& listen, HostIo& io) {
@@ -49,18 +53,36 @@ Result<std::unique_ptr<Transport>> make_transport(Wire wire, const std::string& 
   return tcp::make_transport(listen);
 }
 
-// Turns SIGINT and SIGTERM into an orderly end of the job, for as long as it lives.
-class Interrupts {
+// Keeps SIGINT and SIGTERM from ending the process, for as long as it lives. A signal goes to any thread that does not
+// block it, so this must be there before the first thread is.
+class BlockedInterrupts {
  public:
-  Interrupts(HostIo& io, Coordinator& coordinator) {
+  BlockedInterrupts() {
     sigemptyset(&signals_);
     sigaddset(&signals_, SIGINT);
     sigaddset(&signals_, SIGTERM);
     ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
-    thread_ = std::thread([this, &io, &coordinator] {
+  }
+  BlockedInterrupts(const BlockedInterrupts&) = delete;
+  BlockedInterrupts& operator=(const BlockedInterrupts&) = delete;
+  ~BlockedInterrupts() { unblock(); }
+
+  // For a child between fork and exec too.
+  void unblock() const { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  const sigset_t& signals() const { return signals_; }
+
+ private:
+  sigset_t signals_{}, before_{};
+};
+
+// Turns the blocked signals into an orderly end of the job, for as long as it lives.
+class Interrupts {
+ public:
+  Interrupts(const BlockedInterrupts& blocked, HostIo& io, Coordinator& coordinator) {
+    thread_ = std::thread([this, &blocked, &io, &coordinator] {
       const timespec pause{0, 100'000'000};
       while (!done_) {
-        const int signal = ::sigtimedwait(&signals_, nullptr, &pause);
+        const int signal = ::sigtimedwait(&blocked.signals(), nullptr, &pause);
         if (signal <= 0) continue;
         io.from_outside([&coordinator, signal] {
           coordinator.fail(error(Code::kCancelled, "interrupted ({})", ::strsignal(signal)));
@@ -71,11 +93,9 @@ class Interrupts {
   ~Interrupts() {
     done_ = true;
     thread_.join();
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
 
  private:
-  sigset_t signals_{}, before_{};
   std::atomic<bool> done_{false};
   std::thread thread_;
 };
@@ -83,13 +103,15 @@ class Interrupts {
 // The node processes of a job on this host. They end with this process, however it ends.
 class Children {
  public:
-  explicit Children(const Layout& layout) : layout_(layout) {}
+  Children(const Layout& layout, const BlockedInterrupts& blocked, std::string log_path)
+      : layout_(layout), blocked_(blocked), log_path_(std::move(log_path)) {}
   ~Children() {
     for (auto& [pid, node] : running_) ::kill(pid, SIGKILL);
     if (watcher_.joinable()) watcher_.join();
   }
 
-  Status start(const std::string& executable, const std::vector<std::string>& arguments, const std::string& secret, Peer first) {
+  Status start(const std::string& executable, const std::vector<std::string>& arguments, const std::string& secret,
+               Peer first) {
     std::vector<char*> argv;
     for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
@@ -100,6 +122,7 @@ class Children {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (::getppid() != parent) ::_exit(1);
       ::signal(SIGINT, SIG_IGN);  // the coordinator ends the job in order
+      blocked_.unblock();
       ::setenv(kSecretVariable, secret.c_str(), 1);
       ::execv(executable.c_str(), argv.data());
       ::_exit(127);
@@ -145,14 +168,20 @@ class Children {
   Status describe(pid_t pid, Peer node, int status) const {
     const std::string who = fmt::format("{} (process {})", layout_.name_of(node), pid);
     if (WIFSIGNALED(status)) {
-      return error(Code::kUnavailable, "{} was killed by signal {} ({})", who, WTERMSIG(status), ::strsignal(WTERMSIG(status)));
+      return error(Code::kUnavailable, "{} was killed by signal {} ({})", who, WTERMSIG(status),
+                   ::strsignal(WTERMSIG(status)));
     }
     if (WEXITSTATUS(status) == 127) return error(Code::kUnavailable, "{} could not be started", who);
-    if (WEXITSTATUS(status) != 0) return error(Code::kUnavailable, "{} ended with exit code {}", who, WEXITSTATUS(status));
+    if (WEXITSTATUS(status) != 0) {
+      return error(Code::kUnavailable, "{} ended with exit code {}{}{}", who, WEXITSTATUS(status),
+                   log_path_.empty() ? "" : "; why is in ", log_path_);
+    }
     return {};
   }
 
   const Layout layout_;
+  const BlockedInterrupts& blocked_;
+  const std::string log_path_;
   std::mutex mutex_;
   std::map<pid_t, Peer> running_;
   std::atomic<bool> finished_{false};
@@ -165,14 +194,15 @@ JobResult failed(Status why) {
   return result;
 }
 
-JobResult run_coordinator(HostIo& io, CoordinatorNode& coordinator) {
+JobResult run_coordinator(const BlockedInterrupts& blocked, HostIo& io, CoordinatorNode& coordinator) {
   JobResult result;
-  const Interrupts interrupts(io, coordinator.coordinator());
+  const Interrupts interrupts(blocked, io, coordinator.coordinator());
   io.run(coordinator.run(&result));
   return result;
 }
 
 JobResult launch_threads(const JobConfig& job, const TrainingData& data, LaunchOptions options) {
+  const BlockedInterrupts blocked;
   const auto hub = inproc::make_hub();
   const std::string secret = new_secret();
   const Layout layout = job.distribute.layout();
@@ -182,7 +212,7 @@ JobResult launch_threads(const JobConfig& job, const TrainingData& data, LaunchO
   coordinator_io.add(inproc::make_transport(hub, "0", coordinator_io.bell()));
 
   const NodeContext context{Identity(static_cast<uint64_t>(::getpid()), host_name()), options.optimizers,
-                            [&data](const JobConfig&) -> Result<TrainingData> { return data; }};
+                            [&data](const JobConfig&) -> Result<TrainingData> { return data; }, job.cluster};
   std::vector<std::thread> threads;
   for (Peer id = 1; id < layout.nodes(); ++id) {
     threads.emplace_back([&, id] {
@@ -193,7 +223,7 @@ JobResult launch_threads(const JobConfig& job, const TrainingData& data, LaunchO
       io.run(run_member(io, context, &outcome));
     });
   }
-  JobResult result = run_coordinator(coordinator_io, coordinator);
+  JobResult result = run_coordinator(blocked, coordinator_io, coordinator);
   for (auto& thread : threads) thread.join();
   return result;
 }
@@ -215,8 +245,11 @@ std::vector<Group> process_groups(const DistributeConfig& distribute) {
 
 std::vector<std::string> node_command(const Group& group, const std::string& address, const JobConfig& job,
                                       const std::string& log_path) {
-  std::vector<std::string> command = {"talweg", "node", "--coordinator", address,
-                                      "--id", std::to_string(group.first), "--count", std::to_string(group.count)};
+  std::vector<std::string> command = {"talweg",         "node",
+                                      "--coordinator",  address,
+                                      "--id",           std::to_string(group.first),
+                                      "--count",        std::to_string(group.count),
+                                      "--join-timeout", format_duration(job.cluster.join_timeout)};
   const Layout layout = job.distribute.layout();
   if (spin_for(layout.shards + layout.workers) > Duration(0)) command.push_back("--own-cores");
   if (!log_path.empty()) command.insert(command.end(), {"--log", log_path});
@@ -234,13 +267,14 @@ std::string told_commands(const JobConfig& job, const std::string& address, cons
 }
 
 JobResult launch_processes(const JobConfig& job, const TrainingData& data, LaunchOptions options) {
+  const BlockedInterrupts blocked;
   const std::string secret = new_secret();
   HostIo io(io_options(kCoordinatorNode, secret, job, nullptr));
   CoordinatorNode coordinator(io, job, data.train.rows(), std::move(options.events));
   auto transport = make_transport(job.distribute.transport, job.distribute.listen, io);
   if (!transport.ok()) return failed(transport.status().within("distribute.listen"));
   io.add(std::move(*transport));
-  Children children(job.distribute.layout());
+  Children children(job.distribute.layout(), blocked, options.log_path);
   if (job.distribute.launch == Launch::kManual) {
     options.say(told_commands(job, io.address(), secret));
   } else {
@@ -251,7 +285,7 @@ JobResult launch_processes(const JobConfig& job, const TrainingData& data, Launc
     }
     children.watch(io, coordinator.coordinator());
   }
-  JobResult result = run_coordinator(io, coordinator);
+  JobResult result = run_coordinator(blocked, io, coordinator);
   children.finish(job.cluster.lost_after);
   return result;
 }
@@ -265,7 +299,9 @@ JobResult launch(const JobConfig& job, const TrainingData& data, LaunchOptions o
 
 Status run_node_process(const NodeProcess& process, const OptimizerRegistry& optimizers) {
   ComputePool pool(process.count);
-  const NodeContext context{Identity(static_cast<uint64_t>(::getpid()), host_name()), optimizers, &open_data};
+  ClusterConfig joining;
+  joining.join_timeout = process.join_timeout;
+  const NodeContext context{Identity(static_cast<uint64_t>(::getpid()), host_name()), optimizers, &open_data, joining};
   std::vector<Status> outcomes(process.count);
   std::vector<std::thread> threads;
   for (uint32_t i = 0; i < process.count; ++i) {

@@ -27,7 +27,8 @@ struct NodeProcess {
   uint32_t count = 1;
   std::string secret;
   std::string listen = "127.0.0.1:0";  // tcp
-  bool shares_cores = true;            // with other nodes of the job: waiting must not burn them
+  Duration join_timeout = ClusterConfig{}.join_timeout;
+  bool shares_cores = true;  // with other nodes of the job: waiting must not burn them
 };
 Status run_node_process(const NodeProcess& process, const OptimizerRegistry& optimizers);
 

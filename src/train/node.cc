@@ -38,8 +38,8 @@ Task<Status> fetch_model(Io& io, const JobConfig& job, int64_t step, TrainedMode
   co_return Status();
 }
 
-Task<Status> serve_shard(Io& io, Member& member, const JobConfig& job, uint32_t rank, const OptimizerRegistry& optimizers,
-                         TaskSet& tasks) {
+Task<Status> serve_shard(Io& io, Member& member, const JobConfig& job, uint32_t rank,
+                         const OptimizerRegistry& optimizers, TaskSet& tasks) {
   const Layout layout = job.distribute.layout();
   StoreServer server(io, rank, layout.shards, layout.workers, optimizers, job.store);
   TaskSet serving(io);
@@ -72,14 +72,15 @@ Task<Status> take_part(Io& io, const JobConfig& job, const NodeContext& context)
     co_return co_await serve_shard(io, member, job, rank, context.optimizers, tasks);
   }
   Status outcome = co_await work(io, member, job, rank, context);
-  if (!outcome.ok() && io.stopped().ok()) log_error("{}: {}", layout.name_of(io.self()), outcome.text());
+  // Only for the log: the coordinator tells the first failure, and not each of its echoes.
+  if (!outcome.ok() && io.stopped().ok()) log_info("{}: {}", layout.name_of(io.self()), outcome.text());
   outcome = co_await member.leave(std::move(outcome));
   co_await tasks.join();
   co_return outcome;
 }
 
 Task<Status> join_and_take_part(Io& io, const NodeContext& context) {
-  Member joiner(io, ClusterConfig{});
+  Member joiner(io, context.joining);
   auto welcome = co_await joiner.join(context.identity);
   if (!welcome.ok()) co_return welcome.status();
   auto job = job_from_text(welcome->job(), "the coordinator's job");

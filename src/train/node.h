@@ -53,6 +53,7 @@ struct NodeContext {
   Identity identity;
   const OptimizerRegistry& optimizers;
   std::function<Result<TrainingData>(const JobConfig&)> open_data;
+  ClusterConfig joining;  // until the coordinator has told the job's own
 };
 
 // A server or worker, whichever the layout says this node is. `outcome`: how the job ended.

@@ -67,6 +67,7 @@ struct ScenarioRun {
   SimulatedRun run;
   Status held;  // what did not, else ok
 };
-ScenarioRun run_scenario(const Scenario& scenario, const TrainingData& data, uint64_t seed, const OptimizerRegistry& optimizers);
+ScenarioRun run_scenario(const Scenario& scenario, const TrainingData& data, uint64_t seed,
+                         const OptimizerRegistry& optimizers);
 
 }  // namespace talweg

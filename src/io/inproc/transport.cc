@@ -55,7 +55,10 @@ namespace {
 class InprocTransport final : public Transport {
  public:
   InprocTransport(std::shared_ptr<Hub> hub, const std::string& name, std::shared_ptr<Bell> bell)
-      : hub_(std::move(hub)), address_(fmt::format("{}{}", kScheme, name)), bell_(bell), listener_(hub_->add(address_, bell)) {}
+      : hub_(std::move(hub)),
+        address_(fmt::format("{}{}", kScheme, name)),
+        bell_(bell),
+        listener_(hub_->add(address_, bell)) {}
   ~InprocTransport() override { hub_->remove(address_); }
 
   const std::string& address() const override { return address_; }
@@ -98,7 +101,8 @@ class InprocTransport final : public Transport {
 
 std::shared_ptr<Hub> make_hub() { return std::make_shared<Hub>(); }
 
-std::unique_ptr<Transport> make_transport(std::shared_ptr<Hub> hub, const std::string& name, std::shared_ptr<Bell> bell) {
+std::unique_ptr<Transport> make_transport(std::shared_ptr<Hub> hub, const std::string& name,
+                                          std::shared_ptr<Bell> bell) {
   return std::make_unique<InprocTransport>(std::move(hub), name, std::move(bell));
 }
 

@@ -17,6 +17,7 @@ class Hub;
 std::shared_ptr<Hub> make_hub();
 
 // `name` must be unique within the hub.
-std::unique_ptr<Transport> make_transport(std::shared_ptr<Hub> hub, const std::string& name, std::shared_ptr<Bell> bell);
+std::unique_ptr<Transport> make_transport(std::shared_ptr<Hub> hub, const std::string& name,
+                                          std::shared_ptr<Bell> bell);
 
 }  // namespace talweg::inproc

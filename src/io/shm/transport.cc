@@ -50,9 +50,9 @@ bool send_fds(int socket, const std::array<int, n>& fds) {
   return ::sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
 }
 
-enum class FdsAnswer { kNone, kGot, kEnd };
+enum class FdsAnswer { kNone, kGot, kEnd, kJunk };
 
-// Takes `fds.size()` descriptors; whatever comes instead is an end.
+// Takes `fds.size()` descriptors; whatever comes instead is junk.
 template <size_t n>
 FdsAnswer receive_fds(int socket, std::array<Fd, n>& fds) {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * n)];
@@ -67,7 +67,7 @@ FdsAnswer receive_fds(int socket, std::array<Fd, n>& fds) {
   if (got < 0 && errno == EAGAIN) return FdsAnswer::kNone;
   if (got <= 0) return FdsAnswer::kEnd;
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) return FdsAnswer::kEnd;
+  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) return FdsAnswer::kJunk;
   const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
   for (size_t i = 0; i < count; ++i) {
     int number;
@@ -75,13 +75,14 @@ FdsAnswer receive_fds(int socket, std::array<Fd, n>& fds) {
     Fd fd(number);  // one more than asked for fits into the alignment of `control`: it is closed here
     if (i < n) fds[i] = std::move(fd);
   }
-  return count == n ? FdsAnswer::kGot : FdsAnswer::kEnd;
+  return count == n ? FdsAnswer::kGot : FdsAnswer::kJunk;
 }
 
 std::shared_ptr<RingPair> map_rings(int fd) {
   void* memory = map_shared_memory(fd, sizeof(RingPair));
   if (memory == nullptr) return nullptr;
-  return {static_cast<RingPair*>(memory), [](RingPair* rings) { ::munmap(static_cast<void*>(rings), sizeof(RingPair)); }};
+  return {static_cast<RingPair*>(memory),
+          [](RingPair* rings) { ::munmap(static_cast<void*>(rings), sizeof(RingPair)); }};
 }
 
 bool same_user(int socket) {
@@ -103,7 +104,8 @@ class DialledLink final : public RingLink {
       std::array<Fd, 2> fds;
       const FdsAnswer answer = receive_fds(socket_.get(), fds);
       if (answer == FdsAnswer::kNone) return;
-      auto bell = answer == FdsAnswer::kGot && !introduced_ ? Bell::open(std::move(fds[0]), std::move(fds[1])) : nullptr;
+      auto bell =
+          answer == FdsAnswer::kGot && !introduced_ ? Bell::open(std::move(fds[0]), std::move(fds[1])) : nullptr;
       if (bell == nullptr) return peer_ended();
       introduced_ = true;
       set_peer_bell(std::move(bell));
@@ -118,7 +120,8 @@ class DialledLink final : public RingLink {
 // The accepting side gets the rings from the dialler; until they have come there is nothing to read or write.
 class AcceptedLink final : public Link {
  public:
-  AcceptedLink(Fd socket, std::shared_ptr<Bell> own_bell) : socket_(std::move(socket)), own_bell_(std::move(own_bell)) {}
+  AcceptedLink(Fd socket, std::shared_ptr<Bell> own_bell)
+      : socket_(std::move(socket)), own_bell_(std::move(own_bell)) {}
 
   int fd() const override { return socket_.get(); }
   void on_event(uint32_t events) override {
@@ -130,17 +133,20 @@ class AcceptedLink final : public Link {
     std::array<Fd, 3> fds;
     const FdsAnswer answer = receive_fds(socket_.get(), fds);
     if (answer == FdsAnswer::kNone) return;
+    if (answer == FdsAnswer::kEnd) return refuse(Code::kUnavailable, "was closed by the other side");
     auto memory = answer == FdsAnswer::kGot ? map_rings(fds[0].get()) : nullptr;
     auto bell = memory != nullptr ? Bell::open(std::move(fds[1]), std::move(fds[2])) : nullptr;
-    refused_ = bell == nullptr || !send_fds<2>(socket_.get(), {own_bell_->memory_fd(), own_bell_->event_fd()});
-    if (refused_) return;
+    if (bell == nullptr) return refuse(Code::kCorrupt, "the other side is no Talweg node");
+    if (!send_fds<2>(socket_.get(), {own_bell_->memory_fd(), own_bell_->event_fd()})) {
+      return refuse(Code::kUnavailable, "was given up by the other side");
+    }
     rings_ = std::make_unique<Rings>(std::move(memory), name_, std::move(bell));
     // The event that told of the rings may have told of the end behind them.
     if (receive_fds(socket_.get(), fds) != FdsAnswer::kNone) rings_->end();
   }
-  bool readable() const override { return rings_ != nullptr ? rings_->readable() : refused_; }
-  bool writable() const override { return rings_ != nullptr ? rings_->writable() : refused_; }
-  bool ended() const override { return rings_ != nullptr ? rings_->ended() : refused_; }
+  bool readable() const override { return rings_ != nullptr ? rings_->readable() : !refused_.ok(); }
+  bool writable() const override { return rings_ != nullptr ? rings_->writable() : !refused_.ok(); }
+  bool ended() const override { return rings_ != nullptr ? rings_->ended() : !refused_.ok(); }
   Result<size_t> write(std::span<const Bytes> parts) override {
     if (rings_ != nullptr) return rings_->write(parts);
     return nothing_yet();
@@ -160,8 +166,9 @@ class AcceptedLink final : public Link {
     }
     void end() { peer_ended(); }
   };
+  void refuse(Code code, std::string_view why) { refused_ = error(code, "{} {}", name_, why); }
   Result<size_t> nothing_yet() const {
-    if (refused_) return error(Code::kCorrupt, "{}: the other side is no Talweg node", name_);
+    TRY(refused_);
     return size_t{0};
   }
 
@@ -169,7 +176,7 @@ class AcceptedLink final : public Link {
   std::shared_ptr<Bell> own_bell_;
   std::string name_ = "shm: (incoming)";
   std::unique_ptr<Rings> rings_;
-  bool refused_ = false;
+  Status refused_;
 };
 
 class ShmTransport final : public Transport {
@@ -181,7 +188,9 @@ class ShmTransport final : public Transport {
         bell_(std::move(bell)) {}
 
   const std::string& address() const override { return address_; }
-  bool reaches(const std::string& address) const override { return address.starts_with(fmt::format("{}{}:", kScheme, host_)); }
+  bool reaches(const std::string& address) const override {
+    return address.starts_with(fmt::format("{}{}:", kScheme, host_));
+  }
   int fd() const override { return listener_.get(); }
   void on_event(uint32_t) override { pending_ = true; }
 
@@ -242,7 +251,8 @@ Result<std::unique_ptr<Transport>> make_transport(std::shared_ptr<Bell> bell) {
     return errno_error(errno, "cannot read the local socket's name");
   }
   std::string name(address.sun_path + 1, length - offsetof(sockaddr_un, sun_path) - 1);
-  return std::unique_ptr<Transport>(std::make_unique<ShmTransport>(std::move(listener), std::move(name), std::move(bell)));
+  return std::unique_ptr<Transport>(
+      std::make_unique<ShmTransport>(std::move(listener), std::move(name), std::move(bell)));
 }
 
 }  // namespace talweg::shm

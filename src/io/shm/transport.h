@@ -1,5 +1,6 @@
 // The shared-memory driver: nodes are processes of one host and one user. They meet over a socket in the abstract name
-// space (no file), hand each other anonymous memory and bells over it, and keep it open: its end tells the peer's death.
+// space (no file), hand each other anonymous memory and bells over it, and keep it open: its end tells the peer's
+// death.
 #pragma once
 
 #include "io/link.h"

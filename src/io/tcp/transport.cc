@@ -39,7 +39,8 @@ Result<AddressList> resolve(const HostPort& where, int flags) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags | AI_NUMERICSERV;
   addrinfo* list = nullptr;
-  const int failure = ::getaddrinfo(where.host.empty() ? nullptr : where.host.c_str(), where.port.c_str(), &hints, &list);
+  const int failure =
+      ::getaddrinfo(where.host.empty() ? nullptr : where.host.c_str(), where.port.c_str(), &hints, &list);
   const Code code = failure == EAI_AGAIN ? Code::kUnavailable : Code::kInvalid;
   if (failure != 0) return error(code, "cannot resolve {}:{}: {}", where.host, where.port, ::gai_strerror(failure));
   return AddressList(list, &::freeaddrinfo);
@@ -47,7 +48,8 @@ Result<AddressList> resolve(const HostPort& where, int flags) {
 
 class TcpLink final : public Link {
  public:
-  TcpLink(Fd socket, std::string name, bool connected) : socket_(std::move(socket)), name_(std::move(name)), connected_(connected) {
+  TcpLink(Fd socket, std::string name, bool connected)
+      : socket_(std::move(socket)), name_(std::move(name)), connected_(connected) {
     const int on = 1;
     ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
@@ -182,7 +184,8 @@ Result<std::unique_ptr<Transport>> make_transport(const std::string& listen, con
   }
   const std::string name = published.empty() ? host.data() : published;
   const bool bracketed = name.find(':') != std::string::npos;
-  std::string address = fmt::format("{}{}{}{}:{}", kScheme, bracketed ? "[" : "", name, bracketed ? "]" : "", port.data());
+  std::string address =
+      fmt::format("{}{}{}{}:{}", kScheme, bracketed ? "[" : "", name, bracketed ? "]" : "", port.data());
   return std::unique_ptr<Transport>(std::make_unique<TcpTransport>(std::move(listener), std::move(address)));
 }
 
