@@ -76,15 +76,21 @@ class Store {
   std::thread thread_;
 };
 
-// Of each step. A round's figure is that of its median step, because a host shared with others has outliers.
+// Seconds of each step.
 struct Times {
   std::vector<double> pull, push;
-
-  static double middle(std::vector<double> seconds) {
-    std::nth_element(seconds.begin(), seconds.begin() + static_cast<ptrdiff_t>(seconds.size() / 2), seconds.end());
-    return seconds[seconds.size() / 2];
-  }
 };
+
+double mean(const std::vector<double>& seconds) {
+  double sum = 0;
+  for (const double s : seconds) sum += s;
+  return sum / static_cast<double>(seconds.size());
+}
+double middle(std::vector<double> seconds) {
+  const auto half = seconds.begin() + static_cast<ptrdiff_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), half, seconds.end());
+  return *half;
+}
 
 OptimizerConfig counting_optimizer() { return {.type = "sgd", .lr = 1}; }
 
@@ -232,13 +238,17 @@ void print_row(const std::string& name, const Figures& figures, int digits) {
   std::fflush(stdout);
 }
 
+// Of a round as a whole, which is what throughput means, and of its median step, which a busy host disturbs less.
 struct Measured {
-  Figures pull, push;
+  Figures whole, middle_step;
+};
+struct Comparison {
+  Measured pull, push;
 };
 
-// The drivers in turn, round after round; `figure` makes the samples of one kind of call a number.
+// The drivers in turn, round after round; `figure` makes the seconds of a step a number.
 template <class Load, class Shape, class ToFigure>
-Measured compare(int rounds, size_t steps, Shape shape, ToFigure figure) {
+Comparison compare(int rounds, size_t steps, Shape shape, ToFigure figure) {
   const OptimizerRegistry optimizers = OptimizerRegistry::standard();
   std::vector<std::unique_ptr<Store>> stores;
   std::vector<std::unique_ptr<Load>> loads;
@@ -247,42 +257,47 @@ Measured compare(int rounds, size_t steps, Shape shape, ToFigure figure) {
     loads.push_back(std::make_unique<Load>(stores.back()->client(), shape));
     stores.back()->run(loads.back()->prepare());
   }
-  Measured measured;
+  Comparison comparison;
+  const auto add = [&](Measured& measured, size_t driver, const std::vector<double>& seconds) {
+    measured.whole[driver].add(figure(mean(seconds)));
+    measured.middle_step[driver].add(figure(middle(seconds)));
+  };
   for (int round = 0; round < rounds; ++round) {
     for (size_t d = 0; d < kDrivers.size(); ++d) {
       Times times;
       stores[d]->run(loads[d]->steps(steps, &times));
-      measured.pull[d].add(figure(times.pull));
-      measured.push[d].add(figure(times.push));
+      add(comparison.pull, d, times.pull);
+      add(comparison.push, d, times.push);
     }
   }
   for (size_t d = 0; d < kDrivers.size(); ++d) stores[d]->run(loads[d]->verify());
-  return measured;
+  return comparison;
 }
 
 void dense_latency(int rounds) {
-  const auto middle_us = [](const std::vector<double>& seconds) { return Times::middle(seconds) * 1e6; };
-  const Measured measured = compare<DenseLoad>(rounds, 4000, size_t{4096}, middle_us);
-  print_row("dense push 4 KB, us", measured.push, 2);
-  print_row("dense pull 4 KB, us", measured.pull, 2);
+  const auto us = [](double seconds) { return seconds * 1e6; };
+  const Comparison comparison = compare<DenseLoad>(rounds, 4000, size_t{4096}, us);
+  print_row("dense push 4 KB, p50, us", comparison.push.middle_step, 2);
+  print_row("dense pull 4 KB, p50, us", comparison.pull.middle_step, 2);
+}
+
+void print_rates(const std::string& what, const char* unit, const Measured& measured, int digits) {
+  print_row(fmt::format("{}, {}", what, unit), measured.whole, digits);
+  print_row("  by its median step", measured.middle_step, digits);
 }
 
 void dense_throughput(int rounds, const char* size, size_t bytes, size_t steps) {
-  const auto mb_per_second = [&](const std::vector<double>& seconds) {
-    return static_cast<double>(bytes) / Times::middle(seconds) / 1e6;
-  };
-  const Measured measured = compare<DenseLoad>(rounds, steps, bytes, mb_per_second);
-  print_row(fmt::format("dense push {}, MB/s", size), measured.push, 0);
-  print_row(fmt::format("dense pull {}, MB/s", size), measured.pull, 0);
+  const auto mb_per_second = [&](double seconds) { return static_cast<double>(bytes) / seconds / 1e6; };
+  const Comparison comparison = compare<DenseLoad>(rounds, steps, bytes, mb_per_second);
+  print_rates(fmt::format("dense push {}", size), "MB/s", comparison.push, 0);
+  print_rates(fmt::format("dense pull {}", size), "MB/s", comparison.pull, 0);
 }
 
 void sparse_rate(int rounds, uint32_t width, size_t steps) {
-  const auto mkeys_per_second = [](const std::vector<double>& seconds) {
-    return static_cast<double>(SparseLoad::kBatch) / Times::middle(seconds) / 1e6;
-  };
-  const Measured measured = compare<SparseLoad>(rounds, steps, width, mkeys_per_second);
-  print_row(fmt::format("sparse push x {}, Mkeys/s", width), measured.push, 1);
-  print_row(fmt::format("sparse pull x {}, Mkeys/s", width), measured.pull, 1);
+  const auto mkeys_per_second = [](double seconds) { return static_cast<double>(SparseLoad::kBatch) / seconds / 1e6; };
+  const Comparison comparison = compare<SparseLoad>(rounds, steps, width, mkeys_per_second);
+  print_rates(fmt::format("sparse push x {}", width), "Mkeys/s", comparison.push, 1);
+  print_rates(fmt::format("sparse pull x {}", width), "Mkeys/s", comparison.pull, 1);
 }
 
 }  // namespace

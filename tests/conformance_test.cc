@@ -306,6 +306,30 @@ TEST_P(Conformance, stop_ends_every_wait_at_once) {
        }});
 }
 
+TEST_P(Conformance, a_stall_report_names_whom_a_wait_is_for_its_purpose_step_and_age_and_no_idle_service) {
+  run({[](Io& io) -> Task<> {
+    TaskSet waits(io);
+    waits.spawn([](Io& io) -> Task<> {
+      auto received = co_await io.recv(3, 100, {}, io.within(seconds(20), "weights", 12));
+      EXPECT_EQ(received.status().code(), Code::kCancelled);
+    }(io));
+    waits.spawn([](Io& io) -> Task<> {
+      auto request = co_await io.accept(kEcho, Deadline{Time::max(), "requests"});
+      EXPECT_EQ(request.status().code(), Code::kCancelled);
+    }(io));
+    const Status slept = co_await io.sleep(milliseconds(30));
+    EXPECT_TRUE(slept.ok());
+    const auto stalls = io.stalls(milliseconds(20));
+    EXPECT_EQ(stalls.size(), 1u);
+    for (const char* part : {"node 3", "weights", "step 12", "for 0."}) {
+      EXPECT_NE(stalls.front().find(part), std::string::npos) << stalls.front();
+    }
+    EXPECT_EQ(io.stalls(seconds(10)).size(), 0u);
+    io.stop(Status(Code::kCancelled, "enough"));
+    co_await waits.join();
+  }});
+}
+
 TEST_P(Conformance, a_signal_wakes_all_that_wait_on_it) {
   run({[](Io& io) -> Task<> {
          Signal signal;

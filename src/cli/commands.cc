@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 #include "base/log.h"
@@ -17,6 +20,17 @@ namespace {
 int fail(const Status& why) {
   fmt::print(stderr, "talweg: {}\n", why.message());
   return 1;
+}
+
+// So that a person can paste it.
+std::string shell_quoted(const std::string& word) {
+  const auto is_plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("_-+=:,./@%", c);
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return word;
+  std::string quoted = "'";
+  for (char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
 }
 
 std::string own_executable() {
@@ -143,7 +157,7 @@ int run(const SimulateCommand& command, const OptimizerRegistry& optimizers) {
                run.events, auc, run.job.status.ok() ? "ok" : run.job.status.text());
     if (result.held.ok()) continue;
     fmt::print(stderr, "talweg: {}\nreproduce with: talweg simulate {} --seed {}\n", result.held.message(),
-               command.scenario_file, seed);
+               shell_quoted(command.scenario_file), seed);
     return 1;
   }
   return 0;

@@ -128,9 +128,10 @@ void Io::expire() {
   if (earliest_deadline_ != Time::max()) wake_at(earliest_deadline_);
 }
 
-std::vector<std::string> Io::waits(Duration age) const {
+std::vector<std::string> Io::describe_waits(Duration age, bool only_bounded) const {
   std::vector<std::pair<Time, std::string>> old;
   for (Wait* wait = waits_.front(); wait != nullptr; wait = waits_.next(*wait)) {
+    if (only_bounded && wait->deadline_.at == Time::max()) continue;
     if (now() - wait->since_ >= age) old.emplace_back(wait->since_, wait->describe(now()));
   }
   std::sort(old.begin(), old.end());

@@ -265,7 +265,9 @@ class Io : public Executor {
   const Status& stopped() const { return stop_reason_; }
 
   // The waits that are older than `age`, longest first: the stall report.
-  std::vector<std::string> waits(Duration age) const;
+  std::vector<std::string> waits(Duration age) const { return describe_waits(age, false); }
+  // The same without those that may last for ever: an idle service is no stall.
+  std::vector<std::string> stalls(Duration age) const { return describe_waits(age, true); }
   const IoCounters& counters() const { return counters_; }
 
  protected:
@@ -302,6 +304,7 @@ class Io : public Executor {
 
  private:
   IntrusiveList<Wait, Wait> waits_;
+  std::vector<std::string> describe_waits(Duration age, bool only_bounded) const;
   // Ids of different lives of a node do not meet: a reply to an earlier life finds no receive.
   static uint64_t first_request_id(Incarnation incarnation) {
     return (mix64(incarnation) & ~kReplyBit) & ~uint64_t{0xffffffff};

@@ -30,8 +30,8 @@ class RingWriter {
  public:
   explicit RingWriter(Ring& ring) : ring_(ring) {}
 
-  // How many bytes of `from` went in; none when the other side published nonsense. The reader sees whole pieces at once,
-  // and what is left of the last one after `publish`.
+  // How many bytes of `from` went in; none when the other side published nonsense. The reader sees whole pieces at
+  // once, and what is left of the last one after `publish`.
   std::optional<size_t> write(Bytes from) {
     size_t done = 0;
     while (done < from.size()) {
@@ -50,6 +50,7 @@ class RingWriter {
     published_ = written_;
     ring_.written.store(written_, std::memory_order_release);
   }
+  // A nonsensical position counts as room, so that a write comes to see it.
   bool has_room() const { return written_ - ring_.read.load(std::memory_order_acquire) != limits::kRingBytes; }
   // Asks the reader to ring when there is room again. Look at has_room() after this.
   void ask_for_room() {

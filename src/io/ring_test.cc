@@ -25,6 +25,16 @@ std::optional<size_t> write(RingWriter& writer, Bytes bytes) {
   return n;
 }
 
+// docs/formats.md has these numbers.
+TEST(Ring, the_layout_is_the_documented_one) {
+  EXPECT_EQ(offsetof(Ring, written), 0u);
+  EXPECT_EQ(offsetof(Ring, read), 64u);
+  EXPECT_EQ(offsetof(Ring, writer_waits), 128u);
+  EXPECT_EQ(offsetof(Ring, closed), 132u);
+  EXPECT_EQ(offsetof(Ring, data), 192u);
+  EXPECT_EQ(sizeof(Ring), 1'048'768u);
+}
+
 TEST(Ring, bytes_come_out_in_order_across_many_wraps) {
   const auto ring = std::make_unique<Ring>();
   RingWriter writer(*ring);

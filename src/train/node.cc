@@ -17,6 +17,17 @@ uint64_t steps_of(const JobConfig& job, uint64_t rows) {
   return (rows + batch - 1) / batch * static_cast<uint64_t>(job.train.epochs);
 }
 
+// The log says who waits for whom, for what and how long, while there is still time to look.
+constexpr Duration kStall = seconds(5);
+
+Task<> watch_stalls(Io& io, std::string who) {
+  while (true) {
+    const Status slept = co_await io.sleep(kStall, "the next look for stalls");
+    if (!slept.ok()) co_return;
+    for (const std::string& stall : io.stalls(kStall)) log_warning("{} is stalled: {}", who, stall);
+  }
+}
+
 template <class Real>
 Task<Status> fetch_model(Io& io, const JobConfig& job, int64_t step, TrainedModel* model) {
   CO_ASSIGN(const auto shape, make_model<Real>(job.model));
@@ -68,6 +79,7 @@ Task<Status> take_part(Io& io, const JobConfig& job, const NodeContext& context)
   Member member(io, job.cluster);
   TaskSet tasks(io);
   member.start(tasks);
+  tasks.spawn(watch_stalls(io, layout.name_of(io.self())));
   if (layout.role_of(io.self()) == Role::kServer) {
     co_return co_await serve_shard(io, member, job, rank, context.optimizers, tasks);
   }

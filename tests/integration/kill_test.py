@@ -97,7 +97,7 @@ class Kill(RunningJob):
         def check(launcher):
             worker = self.nodes()[WORKER_0]
             os.kill(worker, signal.SIGSTOP)
-            self.assert_fails(launcher, "worker 0", "2")
+            self.assert_fails(launcher, "worker 0", "lost")
             self.assertNotIn(worker, self.processes())
         self.for_each_transport(check)
 
@@ -119,8 +119,7 @@ class Interrupt(RunningJob):
 
     def test_so_does_an_interrupt_of_the_whole_group_as_a_terminal_sends_it(self):
         launcher = self.start_job()
-        for pid in self.processes():
-            os.kill(pid, signal.SIGINT)
+        os.killpg(launcher.pid, signal.SIGINT)
         self.assert_fails(launcher, "talweg: interrupted")
 
     def test_an_interrupted_job_of_threads_ends_in_order(self):

@@ -43,7 +43,8 @@ class SameBits(TalwegTest):
 
     def test_another_seed_gives_another_model(self):
         self.job = self.write("job.yaml", SMALL_JOB)
-        self.assertNotEqual(self.train("--launch", "threads"), self.train("--launch", "threads", "--set", "train.seed=2"))
+        other = self.train("--launch", "threads", "--set", "train.seed=2")
+        self.assertNotEqual(self.train("--launch", "threads"), other)
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ class TalwegTest(unittest.TestCase):
 
     def start_talweg(self, *arguments, **options):
         process = subprocess.Popen([TALWEG, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, **self.options(**options))
+                                   stderr=subprocess.PIPE, start_new_session=True, **self.options(**options))
         self.addCleanup(lambda: (process.kill(), process.communicate()))
         return process
 
