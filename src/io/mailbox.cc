@@ -90,7 +90,8 @@ RecvOp* Mailbox::match(Peer from, Tag tag) {
 }
 
 bool Mailbox::expects(const FrameHeader& header) {
-  return header.kind != FrameKind::kMessage || (header.tag & kReplyBit) != 0 || match(header.from, header.tag) != nullptr;
+  return header.kind != FrameKind::kMessage || (header.tag & kReplyBit) != 0 ||
+         match(header.from, header.tag) != nullptr;
 }
 
 void Mailbox::own_body(Inbound& inbound, size_t body_bytes) {

@@ -32,11 +32,13 @@ JobConfig small_job(const char* optimizer, double l2) {
   job.train.optimizer.type = optimizer;
   job.train.optimizer.lr = 0.3;
   job.train.optimizer.l2 = l2;
+  // From zero, AdaGrad's first step divides a gradient by its own size, and where a sum cancels its rounding decides.
+  job.train.optimizer.initial_accumulator = 0.1;
   return job;
 }
 
 struct Weight {
-  double value = 0, accumulator = 0;
+  double value = 0, accumulator = 0.1;
 };
 using Weights = std::unordered_map<uint64_t, Weight>;
 
@@ -110,7 +112,7 @@ struct Algorithm {
   const char* optimizer;
   double l2;
 };
-constexpr Algorithm kAlgorithms[] = {{"sgd", 0.01}, {"adagrad", 0.01}, {"adagrad", 0}};
+constexpr Algorithm kAlgorithms[] = {{"sgd", 0}, {"sgd", 0.01}, {"adagrad", 0}, {"adagrad", 0.01}};
 
 TEST(Bsp, equals_serial_training_for_every_number_of_workers_and_servers) {
   const OptimizerRegistry optimizers = OptimizerRegistry::standard();

@@ -10,7 +10,7 @@ Scenario stormy() {
   Scenario scenario;
   scenario.cluster.compute.straggler_sigma = 0.5;
   scenario.cluster.clock_offset = seconds(5);
-  scenario.faults.random_drops.per_second = 50;
+  scenario.faults.random_drops.per_second = 2000;
   JobConfig& job = scenario.workload;
   job.model.features = 500;
   job.data.generated.emplace();
