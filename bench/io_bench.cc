@@ -1,37 +1,26 @@
-// Point to point: one-way latency and throughput of each driver between two threads or processes, beside a plain
-// blocking-socket loop. Every payload is checked.
+// Point to point: one-way latency and throughput of each driver between two nodes, each a thread, beside what the
+// machine gives at best: a bare ring without frames or nodes, and a plain blocking-socket loop. Every payload is
+// checked.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
-#include <algorithm>
-#include <chrono>
-#include <cstdlib>
 #include <map>
 #include <thread>
 #include <vector>
 
 #include "bench/bench.h"
+#include "bench/measure.h"
 #include "io/host_io.h"
 #include "io/inproc/transport.h"
+#include "io/ring.h"
 #include "io/shm/transport.h"
 #include "io/tcp/transport.h"
 
 namespace talweg::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-void require(bool condition, const char* what) {
-  if (condition) return;
-  fmt::print(stderr, "bench_io: {}\n", what);
-  std::exit(1);
-}
 
 struct Plan {
   size_t bytes;
@@ -51,7 +40,7 @@ Task<> stream_out(Io& io, Plan plan) {
   for (size_t i = 0; i < plan.messages; ++i) {
     stamp(payload, i);
     const Status sent = co_await io.send(1, 1, {}, bytes_of(std::span<const uint64_t>(payload)), patient(io));
-    require(sent.ok(), sent.text().c_str());
+    require(sent.ok(), sent.text());
   }
   auto done = co_await io.recv(1, 2, {}, patient(io));
   require(done.ok(), "no final answer");
@@ -65,7 +54,7 @@ Task<> stream_in(Io& io, Plan plan) {
     check(payload, i);
   }
   const Status sent = co_await io.send(0, 2, {}, {}, patient(io));
-  require(sent.ok(), sent.text().c_str());
+  require(sent.ok(), sent.text());
 }
 
 Task<> ping_pong(Io& io, Plan plan, bool first) {
@@ -75,14 +64,14 @@ Task<> ping_pong(Io& io, Plan plan, bool first) {
     if (first) {
       stamp(payload, i);
       const Status sent = co_await io.send(other, 1, {}, bytes_of(std::span<const uint64_t>(payload)), patient(io));
-      require(sent.ok(), sent.text().c_str());
+      require(sent.ok(), sent.text());
     }
     auto received = co_await io.recv(other, 1, std::as_writable_bytes(std::span(payload)), patient(io));
     require(received.ok(), "a message did not arrive");
     check(payload, i);
     if (!first) {
       const Status sent = co_await io.send(other, 1, {}, bytes_of(std::span<const uint64_t>(payload)), patient(io));
-      require(sent.ok(), sent.text().c_str());
+      require(sent.ok(), sent.text());
     }
   }
 }
@@ -136,7 +125,8 @@ double measure_plain_sockets(Plan plan, bool latency) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  require(::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 && ::listen(listener, 1) == 0, "listen");
+  require(::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 && ::listen(listener, 1) == 0,
+          "listen");
   socklen_t length = sizeof address;
   ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length);
   const int out = ::socket(AF_INET, SOCK_STREAM, 0);
@@ -165,32 +155,68 @@ double measure_plain_sockets(Plan plan, bool latency) {
   return elapsed;
 }
 
+void ring_write(RingWriter& writer, const std::vector<uint64_t>& payload) {
+  Bytes rest = bytes_of(std::span<const uint64_t>(payload));
+  while (!rest.empty()) {
+    rest = rest.subspan(*writer.write(rest));
+    writer.publish();
+  }
+}
+void ring_read(RingReader& reader, std::vector<uint64_t>& payload) {
+  MutableBytes rest = std::as_writable_bytes(std::span(payload));
+  while (!rest.empty()) rest = rest.subspan(*reader.read(rest));
+}
+
+double measure_bare_ring(Plan plan, bool latency) {
+  const auto there = std::make_unique<Ring>(), back = std::make_unique<Ring>();
+  const auto start = Clock::now();
+  std::thread other([&] {
+    RingReader reader(*there);
+    RingWriter writer(*back);
+    std::vector<uint64_t> payload(plan.bytes / 8);
+    for (size_t i = 0; i < plan.messages; ++i) {
+      ring_read(reader, payload);
+      check(payload, i);
+      if (latency) ring_write(writer, payload);
+    }
+  });
+  RingWriter writer(*there);
+  RingReader reader(*back);
+  std::vector<uint64_t> payload(plan.bytes / 8, 3);
+  for (size_t i = 0; i < plan.messages; ++i) {
+    stamp(payload, i);
+    ring_write(writer, payload);
+    if (latency) ring_read(reader, payload);
+  }
+  other.join();
+  return seconds_since(start);
+}
+
 double run_one(const std::string& driver, Plan plan, bool latency) {
+  if (driver == "bare ring") return measure_bare_ring(plan, latency);
   return driver == "plain sockets" ? measure_plain_sockets(plan, latency) : measure(driver, plan, latency);
 }
 
 }  // namespace
 
 int io(int rounds) {
-  const std::vector<std::string> drivers = {"inproc", "shm", "tcp", "plain sockets"};
-  fmt::print("{:<14} {:>9} {:>12} {:>24}\n", "driver", "bytes", "median", "(least .. most)");
+  const std::vector<std::string> drivers = {"inproc", "shm", "bare ring", "tcp", "plain sockets"};
+  fmt::print("{:<14} {:>9}  median (least .. most) of {}\n", "", "bytes", rounds);
   for (const bool latency : {true, false}) {
-    const std::vector<Plan> plans = latency ? std::vector<Plan>{{64, 20000}}
-                                            : std::vector<Plan>{{4096, 50000}, {65536, 20000}, {1 << 20, 2000}};
+    const std::vector<Plan> plans =
+        latency ? std::vector<Plan>{{64, 20000}} : std::vector<Plan>{{4096, 50000}, {65536, 20000}, {1 << 20, 2000}};
     for (const Plan plan : plans) {
-      std::map<std::string, std::vector<double>> figures;
+      std::map<std::string, Figure> figures;
       for (int round = 0; round < rounds; ++round) {
         for (const auto& driver : drivers) {
           const double elapsed = run_one(driver, plan, latency);
           const auto n = static_cast<double>(plan.messages);
-          figures[driver].push_back(latency ? elapsed / n / 2 * 1e6 : n * static_cast<double>(plan.bytes) / elapsed / 1e9);
+          figures[driver].add(latency ? elapsed / n / 2 * 1e6 : n * static_cast<double>(plan.bytes) / elapsed / 1e9);
         }
       }
       for (const auto& driver : drivers) {
-        auto& f = figures[driver];
-        std::sort(f.begin(), f.end());
-        fmt::print("{:<14} {:>9} {:>7.2f} {:<4} {:>10.2f} .. {:.2f}\n", driver, plan.bytes, f[f.size() / 2],
-                   latency ? "us" : "GB/s", f.front(), f.back());
+        fmt::print("{:<14} {:>9}  {} {}\n", driver, plan.bytes, figures[driver].text(),
+                   latency ? "us one way" : "GB/s");
       }
     }
   }

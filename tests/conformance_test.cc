@@ -22,8 +22,10 @@ class Conformance : public testing::TestWithParam<std::string> {
  protected:
   // Runs one node per main, ids from 0, each knowing the others' addresses.
   void run(std::vector<Main> mains) {
-    if (GetParam() == "sim") run_simulated(mains);
-    else run_on_threads(mains);
+    if (GetParam() == "sim")
+      run_simulated(mains);
+    else
+      run_on_threads(mains);
   }
 
  private:
@@ -207,8 +209,9 @@ TEST_P(Conformance, a_receive_withdrawn_by_its_deadline_does_not_take_the_next_m
 Task<> echo(Io& io, Request request) {
   std::vector<std::byte> doubled(request.body.bytes().begin(), request.body.bytes().end());
   doubled.insert(doubled.end(), request.body.bytes().begin(), request.body.bytes().end());
-  SendOp answer(io, {.to = request.from, .tag = kReplyBit | request.id, .head = "re:" + request.head, .body = {doubled, Bytes()}},
-                soon(io));
+  SendOp answer(
+      io, {.to = request.from, .tag = kReplyBit | request.id, .head = "re:" + request.head, .body = {doubled, Bytes()}},
+      soon(io));
   const Status sent = co_await answer;
   EXPECT_TRUE(sent.ok()) << sent.text();
 }
@@ -216,7 +219,9 @@ Task<> echo(Io& io, Request request) {
 Task<> one_call(Io& io, uint32_t i) {
   const auto values = pattern(i * 10, i);
   std::vector<uint32_t> twice(values.size() * 2);
-  Call request{.to = 0, .service = kEcho, .body = {bytes_of(std::span<const uint32_t>(values)), Bytes()},
+  Call request{.to = 0,
+               .service = kEcho,
+               .body = {bytes_of(std::span<const uint32_t>(values)), Bytes()},
                .reply_into = std::as_writable_bytes(std::span(twice))};
   auto answer = co_await call(io, request, std::to_string(i), soon(io));
   EXPECT_TRUE(answer.ok()) << answer.status().text();
@@ -286,24 +291,24 @@ TEST_P(Conformance, a_peer_that_ends_fails_the_receives_posted_for_it) {
 
 TEST_P(Conformance, stop_ends_every_wait_at_once) {
   run({[](Io& io) -> Task<> {
-         TaskSet waits(io);
-         static std::atomic<int> cancelled;
-         cancelled = 0;
-         for (Tag tag = 0; tag < 5; ++tag) {
-           waits.spawn([](Io& io, Tag tag) -> Task<> {
-             auto received = co_await io.recv(0, 100 + tag, {}, soon(io));
-             cancelled += received.status().code() == Code::kCancelled;
-           }(io, tag));
-         }
-         const Status slept = co_await io.sleep(milliseconds(5));
-         EXPECT_TRUE(slept.ok());
-         EXPECT_EQ(io.waits(milliseconds(1)).size(), 5u);
-         io.stop(Status(Code::kCancelled, "enough"));
-         co_await waits.join();
-         EXPECT_EQ(cancelled, 5);
-         auto late = co_await io.recv(0, 1, {}, soon(io));
-         EXPECT_EQ(late.status().code(), Code::kCancelled);
-       }});
+    TaskSet waits(io);
+    static std::atomic<int> cancelled;
+    cancelled = 0;
+    for (Tag tag = 0; tag < 5; ++tag) {
+      waits.spawn([](Io& io, Tag tag) -> Task<> {
+        auto received = co_await io.recv(0, 100 + tag, {}, soon(io));
+        cancelled += received.status().code() == Code::kCancelled;
+      }(io, tag));
+    }
+    const Status slept = co_await io.sleep(milliseconds(5));
+    EXPECT_TRUE(slept.ok());
+    EXPECT_EQ(io.waits(milliseconds(1)).size(), 5u);
+    io.stop(Status(Code::kCancelled, "enough"));
+    co_await waits.join();
+    EXPECT_EQ(cancelled, 5);
+    auto late = co_await io.recv(0, 1, {}, soon(io));
+    EXPECT_EQ(late.status().code(), Code::kCancelled);
+  }});
 }
 
 TEST_P(Conformance, a_stall_report_names_whom_a_wait_is_for_its_purpose_step_and_age_and_no_idle_service) {
@@ -332,33 +337,33 @@ TEST_P(Conformance, a_stall_report_names_whom_a_wait_is_for_its_purpose_step_and
 
 TEST_P(Conformance, a_signal_wakes_all_that_wait_on_it) {
   run({[](Io& io) -> Task<> {
-         Signal signal;
-         int woken = 0;
-         TaskSet waiters(io);
-         for (int i = 0; i < 3; ++i) {
-           waiters.spawn([](Io& io, Signal& signal, int& woken) -> Task<> {
-             const Status waited = co_await io.wait(signal, soon(io));
-             EXPECT_TRUE(waited.ok());
-             ++woken;
-           }(io, signal, woken));
-         }
-         const Status slept = co_await io.sleep(milliseconds(1));
-         EXPECT_TRUE(slept.ok());
-         EXPECT_EQ(woken, 0);
-         signal.notify();
-         co_await waiters.join();
-         EXPECT_EQ(woken, 3);
-       }});
+    Signal signal;
+    int woken = 0;
+    TaskSet waiters(io);
+    for (int i = 0; i < 3; ++i) {
+      waiters.spawn([](Io& io, Signal& signal, int& woken) -> Task<> {
+        const Status waited = co_await io.wait(signal, soon(io));
+        EXPECT_TRUE(waited.ok());
+        ++woken;
+      }(io, signal, woken));
+    }
+    const Status slept = co_await io.sleep(milliseconds(1));
+    EXPECT_TRUE(slept.ok());
+    EXPECT_EQ(woken, 0);
+    signal.notify();
+    co_await waiters.join();
+    EXPECT_EQ(woken, 3);
+  }});
 }
 
 TEST_P(Conformance, compute_runs_the_work_and_returns_after_it) {
   run({[](Io& io) -> Task<> {
-         int done = 0;
-         co_await io.compute(Cost{.flops = 10}, [&done] { done = 1; });
-         EXPECT_EQ(done, 1);
-         co_await io.compute(Cost{.flops = 1e9}, [&done] { done = 2; });
-         EXPECT_EQ(done, 2);
-       }});
+    int done = 0;
+    co_await io.compute(Cost{.flops = 10}, [&done] { done = 1; });
+    EXPECT_EQ(done, 1);
+    co_await io.compute(Cost{.flops = 1e9}, [&done] { done = 2; });
+    EXPECT_EQ(done, 2);
+  }});
 }
 
 INSTANTIATE_TEST_SUITE_P(Drivers, Conformance, testing::Values("inproc", "shm", "tcp", "sim"),

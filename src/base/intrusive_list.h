@@ -1,5 +1,5 @@
-// A doubly linked list whose links live in the elements: nothing is allocated, an element can unlink itself, and does so
-// when it is destroyed. One hook type per list an element can be in.
+// A doubly linked list whose links live in the elements: nothing is allocated, an element can unlink itself, and does
+// so when it is destroyed. One hook type per list an element can be in.
 #pragma once
 
 #include <cstddef>

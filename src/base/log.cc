@@ -21,7 +21,8 @@ spdlog::level::level_enum to_spdlog(Level level) {
 
 // A log is process-wide as standard error is; nothing else in Talweg is.
 struct ProcessLog {
-  std::shared_ptr<spdlog::sinks::stderr_color_sink_mt> console = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
+  std::shared_ptr<spdlog::sinks::stderr_color_sink_mt> console =
+      std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
   spdlog::logger logger{"talweg", console};
 
   ProcessLog() {

@@ -61,7 +61,7 @@ Status errno_error(int error_number, std::string_view context);
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}  // NOLINT: a value is a result
+  Result(T value) : value_(std::move(value)) {}                                 // NOLINT: a value is a result
   Result(Status status) : status_(std::move(status)) { CHECK(!status_.ok()); }  // NOLINT: so is a failure
 
   bool ok() const { return value_.has_value(); }
@@ -97,12 +97,12 @@ const Status& status_of(const Result<T>& result) {
 }  // namespace talweg
 
 // Leave the function with the failure of `expression`, if it has one. The CO_ forms are for coroutines.
-#define TRY(expression)                                                                       \
-  do {                                                                                        \
+#define TRY(expression)                                                                                 \
+  do {                                                                                                  \
     if (auto try_outcome_ = (expression); !try_outcome_.ok()) return ::talweg::status_of(try_outcome_); \
   } while (false)
-#define CO_TRY(expression)                                                                       \
-  do {                                                                                           \
+#define CO_TRY(expression)                                                                                 \
+  do {                                                                                                     \
     if (auto try_outcome_ = (expression); !try_outcome_.ok()) co_return ::talweg::status_of(try_outcome_); \
   } while (false)
 

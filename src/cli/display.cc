@@ -13,8 +13,9 @@ constexpr double kTerminalPause_s = 0.1, kPlainPause_s = 5;
 
 std::string scaled(double n, double base, std::span<const char* const> units) {
   size_t i = 0;
-  for (; n >= base && i + 1 < units.size(); ++i) n /= base;
-  return fmt::format("{:.{}f}{}", n, i == 0 ? 0 : n < 10 ? 2 : n < 100 ? 1 : 0, units[i]);
+  // What would be rounded up to 1000 is 1.00 of the next unit.
+  for (; n >= base - 0.5 && i + 1 < units.size(); ++i) n /= base;
+  return fmt::format("{:.{}f}{}", n, i == 0 ? 0 : n < 9.995 ? 2 : n < 99.95 ? 1 : 0, units[i]);
 }
 
 }  // namespace

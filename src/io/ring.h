@@ -88,10 +88,12 @@ class RingReader {
 
   std::optional<size_t> read(MutableBytes into) {
     size_t done = 0;
+    fullest_ = 0;
     while (done < into.size()) {
       const uint64_t ready = ring_.written.load(std::memory_order_acquire) - read_;
       if (ready > limits::kRingBytes) return std::nullopt;
       if (ready == 0) break;
+      fullest_ = std::max(fullest_, ready);
       const size_t n = std::min({static_cast<size_t>(ready), into.size() - done, kRingPieceBytes});
       copy_out(into.subspan(done, n));
       read_ += n;
@@ -100,8 +102,10 @@ class RingReader {
     }
     return done;
   }
-  // Whether the writer asked for room and there is enough of it to be worth waking it.
+  // Whether the writer asked for room and there is enough of it to be worth waking it. It asks only when the ring is
+  // full, so the read that brings the ring below its half finds it above: no other has to look.
   bool writer_wants_room() {
+    if (fullest_ <= limits::kRingBytes / 2) return false;
     full_fence();
     if (ring_.writer_waits.load(std::memory_order_relaxed) == 0) return false;
     if (ring_.written.load(std::memory_order_relaxed) - read_ > limits::kRingBytes / 2) return false;
@@ -118,6 +122,7 @@ class RingReader {
 
   Ring& ring_;
   uint64_t read_ = 0;
+  uint64_t fullest_ = 0;  // during the last read
 };
 
 }  // namespace talweg

@@ -32,7 +32,7 @@ TEST(Ring, the_layout_is_the_documented_one) {
   EXPECT_EQ(offsetof(Ring, writer_waits), 128u);
   EXPECT_EQ(offsetof(Ring, closed), 132u);
   EXPECT_EQ(offsetof(Ring, data), 192u);
-  EXPECT_EQ(sizeof(Ring), 1'048'768u);
+  EXPECT_EQ(sizeof(Ring), 2'097'344u);
 }
 
 TEST(Ring, bytes_come_out_in_order_across_many_wraps) {

@@ -13,8 +13,10 @@ class Logistic final : public Model<Real> {
   const std::vector<TableShape>& layout() const override { return layout_; }
   Status check(const Dataset& data) const override;
   StepCost cost(const Batch& batch) const override;
-  StepResult step(const Batch& batch, const Parameters<Real>& parameters, Real scale, Gradients<Real>* gradients) override;
-  StepResult evaluate(const Batch& batch, const Parameters<Real>& parameters, std::vector<float>* scores) const override;
+  StepResult step(const Batch& batch, const Parameters<Real>& parameters, Real scale,
+                  Gradients<Real>* gradients) override;
+  StepResult evaluate(const Batch& batch, const Parameters<Real>& parameters,
+                      std::vector<float>* scores) const override;
 
  private:
   uint64_t features_;

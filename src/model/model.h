@@ -59,9 +59,11 @@ class Model {
   virtual Status check(const Dataset& data) const = 0;
   virtual StepCost cost(const Batch& batch) const = 0;
   // The loss of the batch, and the sum of its rows' gradients times `scale`.
-  virtual StepResult step(const Batch& batch, const Parameters<Real>& parameters, Real scale, Gradients<Real>* gradients) = 0;
+  virtual StepResult step(const Batch& batch, const Parameters<Real>& parameters, Real scale,
+                          Gradients<Real>* gradients) = 0;
   // A score for each row (higher: more likely positive), and the loss.
-  virtual StepResult evaluate(const Batch& batch, const Parameters<Real>& parameters, std::vector<float>* scores) const = 0;
+  virtual StepResult evaluate(const Batch& batch, const Parameters<Real>& parameters,
+                              std::vector<float>* scores) const = 0;
 };
 
 // Makes `parameters` large enough for the batch; what is in it afterwards is unspecified.

@@ -18,6 +18,9 @@ SimIo::SimIo(SimNode& node, Surroundings& surroundings, Rng rng, Duration clock_
 SimIo::~SimIo() { drop_housekeeping(); }
 
 bool SimIo::deliver(Message& message) {
+  Incarnation& met = met_[message.header.from];
+  if (met != 0 && met < message.header.incarnation) mailbox_.peer_restarted(message.header.from);
+  met = message.header.incarnation;
   Inbound inbound;
   if (!mailbox_.begin(message.header, message.head, inbound)) return false;
   if (!message.body.empty()) std::memcpy(inbound.into.data(), message.body.data(), message.body.size());

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -71,6 +72,7 @@ class SimIo final : public Io {
   Duration clock_offset_;
   Rng stragglers_;
   Time compute_free_;
+  std::map<Peer, Incarnation> met_;  // the latest life of each peer that was heard of
   // In the order in which they end. Each list holds one op, or none once the coroutine that awaited it is gone.
   std::deque<IntrusiveList<ComputeOp, Wait>> computing_;
 };

@@ -551,6 +551,28 @@ TEST(World, a_crash_in_the_middle_of_everything_leaves_nothing_dangling) {
   }
 }
 
+TEST(World, a_message_kept_from_an_earlier_life_does_not_meet_a_receive_of_the_next) {
+  std::string head;
+  Faults faults;
+  faults.crash.push_back({.node = 0, .at = milliseconds(5), .restart_after = milliseconds(1)});
+  World world(one_byte_per_ns(), faults);
+  world.add_node(0, [](Io& io) -> Task<> {
+    const Status sent = co_await io.send(1, kData, std::to_string(io.incarnation()), {}, io.within(seconds(1), "data"));
+    EXPECT_TRUE(sent.ok()) << sent.text();
+    const Status slept = co_await io.sleep(milliseconds(50));
+    EXPECT_TRUE(slept.ok());
+  });
+  world.add_node(1, [&head](Io& io) -> Task<> {
+    const Status slept = co_await io.sleep(milliseconds(20));
+    EXPECT_TRUE(slept.ok());
+    Result<Received> received = co_await io.recv_owned(0, kData, io.within(seconds(1), "data"));
+    EXPECT_TRUE(received.ok()) << received.status().text();
+    if (received.ok()) head = received->head;
+  });
+  EXPECT_TRUE(world.run().ok());
+  EXPECT_EQ(head, "2");
+}
+
 TEST(World, a_restarted_node_has_a_higher_incarnation_and_nothing_of_the_old_one_arrives) {
   std::vector<Incarnation> incarnations;
   std::vector<std::string> heads;

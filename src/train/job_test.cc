@@ -72,7 +72,7 @@ TEST(Job, settings_replace_what_the_file_says_and_add_what_it_does_not) {
   const TempDir dir;
   const auto job =
       load_job(dir.write("job.yaml", kJob), {"train.epochs=7", "train.optimizer.type=sgd", "train.epochs=8",
-                                             "store.call_timeout=9s", "name=other", "data.test="});
+                                             "store.call_timeout=9s", "name=other", "data.test=\"\""});
   ASSERT_TRUE(job.ok()) << error_of(job);
   EXPECT_EQ(job->train.epochs, 8);
   EXPECT_EQ(job->train.optimizer.type, "sgd");
@@ -101,6 +101,7 @@ TEST(Job, a_wrong_setting_is_named_and_not_the_job_file) {
       {"train..epochs=3", "--set train..epochs=3: give key=value"},
       {".=3", "--set .=3: give key=value"},
       {"train=3", "--set train=3: train: must be a map of settings, not '3'"},
+      {"name.x=3", "--set name.x=3: name: must be text, not a map"},
       {"train=[1", "--set train=[1:1: not valid YAML"},
   };
   for (const auto& [setting, expected] : wrong) {
@@ -108,8 +109,6 @@ TEST(Job, a_wrong_setting_is_named_and_not_the_job_file) {
     ASSERT_FALSE(job.ok()) << setting;
     EXPECT_EQ(job.status().message().substr(0, std::string_view(expected).size()), expected);
   }
-  EXPECT_TRUE(contains(error_of(load_job(file, {"name.x=3"})), "--set name.x=3: "))
-      << error_of(load_job(file, {"name.x=3"}));
 }
 
 TEST(Job, what_single_fields_cannot_tell_is_checked) {
@@ -130,7 +129,7 @@ TEST(Job, what_would_fail_on_every_node_is_found_before_there_are_any) {
   job->model.features = 3;
   EXPECT_TRUE(contains(check_job(*job, *data, optimizers).message(), "data.train: the data has key"));
   job->model.features = 100;
-  job->train.optimizer.type = "sdg";
+  job->train.optimizer.type = "sgdd";
   EXPECT_TRUE(contains(check_job(*job, *data, optimizers).message(), "did you mean 'sgd'"));
   job->model.type = "linear";
   EXPECT_TRUE(contains(check_job(*job, *data, optimizers).message(), "there is no model 'linear'"));

@@ -30,13 +30,14 @@ struct Progress {
   double rows_per_second = 0;
   double loss = 0;  // mean over the rows reported last by each worker
   uint64_t bytes = 0, messages = 0;
-  double idle_share = 0;  // of the workers' time that they waited
+  double idle_share = 0;                  // of the workers' time that they waited
   std::optional<EpochResult> evaluation;  // the latest
 };
 
 class ProgressBoard {
  public:
-  ProgressBoard(uint64_t epochs, uint64_t steps, uint32_t workers) : epochs_(epochs), steps_(steps), workers_(workers) {}
+  ProgressBoard(uint64_t epochs, uint64_t steps, uint32_t workers)
+      : epochs_(epochs), steps_(steps), workers_(workers) {}
 
   // The clock starts here.
   void start(Time now) { started_ = now; }

@@ -46,8 +46,10 @@ Task<Status> StoreExchange<Real>::begin(int64_t step, const Batch& batch, Parame
   std::vector<Task<Status>> pulls;
   for (const TableSpec& table : tables_) {
     const std::span<Real> into(parameters->tables[table.id]);
-    if (table.sparse) pulls.push_back(client_.pull<Real>(table.id, step, route_, into));
-    else pulls.push_back(client_.pull_range<Real>(table.id, step, 0, into));
+    if (table.sparse)
+      pulls.push_back(client_.pull<Real>(table.id, step, route_, into));
+    else
+      pulls.push_back(client_.pull_range<Real>(table.id, step, 0, into));
   }
   co_return co_await all(io_, std::move(pulls));
 }
@@ -57,8 +59,10 @@ Task<Status> StoreExchange<Real>::end(int64_t step, const Batch&, const Gradient
   std::vector<Task<Status>> pushes;
   for (const TableSpec& table : tables_) {
     const std::span<const Real> from(gradients.tables[table.id]);
-    if (table.sparse) pushes.push_back(client_.push<Real>(table.id, step, route_, from));
-    else pushes.push_back(client_.push_range<Real>(table.id, step, 0, from));
+    if (table.sparse)
+      pushes.push_back(client_.push<Real>(table.id, step, route_, from));
+    else
+      pushes.push_back(client_.push_range<Real>(table.id, step, 0, from));
   }
   co_return co_await all(io_, std::move(pushes));
 }
@@ -69,8 +73,10 @@ Task<Status> StoreExchange<Real>::read(int64_t step, const Batch& batch, Paramet
   route_.build(batch.keys);
   for (const TableSpec& table : tables_) {
     const std::span<Real> into(parameters->tables[table.id]);
-    if (table.sparse) CO_TRY(co_await client_.read<Real>(table.id, step, route_, into));
-    else CO_TRY(co_await client_.read_range<Real>(table.id, step, 0, into));
+    if (table.sparse)
+      CO_TRY(co_await client_.read<Real>(table.id, step, route_, into));
+    else
+      CO_TRY(co_await client_.read_range<Real>(table.id, step, 0, into));
   }
   co_return Status();
 }

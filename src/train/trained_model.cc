@@ -28,6 +28,12 @@ Bytes padding(size_t after) {
   return Bytes(kZeros, padding_after(after));
 }
 
+// A byte that no checksum covers must be what was written too.
+bool take_padding(size_t after, ByteCursor& cursor) {
+  const auto zeros = cursor.take<std::byte>(padding_after(after));
+  return std::all_of(zeros.begin(), zeros.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
 Bytes keys_of(const TrainedTable& table) { return bytes_of(std::span<const uint64_t>(table.keys)); }
 
 Result<TrainedTable> read_table(const proto::ModelHeader::Table& head, ByteCursor& cursor, const std::string& path) {
@@ -36,14 +42,14 @@ Result<TrainedTable> read_table(const proto::ModelHeader::Table& head, ByteCurso
   table.sparse = head.sparse();
   table.width = head.width();
   table.type = head.type() == name_of(ValueType::kFloat64) ? ValueType::kFloat64 : ValueType::kFloat32;
-  const uint64_t most = cursor.left();
-  if (head.rows() > most || head.width() == 0 || head.width() > most) return error(Code::kCorrupt, "{}: too short", path);
+  const uint64_t row_bytes = uint64_t{table.sparse ? head.width() : 1} * size_of(table.type);
+  if (row_bytes == 0 || head.rows() > cursor.left() / row_bytes) return error(Code::kCorrupt, "{}: too short", path);
   const auto keys = cursor.take<uint64_t>(table.sparse ? head.rows() : 0);
-  const uint64_t values_bytes = head.rows() * (table.sparse ? head.width() : 1) * size_of(table.type);
+  const uint64_t values_bytes = head.rows() * row_bytes;
   const auto values = cursor.take<std::byte>(values_bytes);
-  cursor.take<std::byte>(padding_after(values_bytes));
+  const bool padded = take_padding(values_bytes, cursor);
   if (!cursor.ok()) return error(Code::kCorrupt, "{}: too short", path);
-  if (crc32c(bytes_of(keys)) != head.keys_crc() || crc32c(values) != head.values_crc()) {
+  if (!padded || crc32c(bytes_of(keys)) != head.keys_crc() || crc32c(values) != head.values_crc()) {
     return error(Code::kCorrupt, "{}: the checksum of table '{}' is wrong", path, table.name);
   }
   table.keys.assign(keys.begin(), keys.end());
@@ -97,9 +103,9 @@ Result<TrainedModel> load_model(const std::string& path) {
     return error(Code::kInvalid, "{} has model format {}, this release reads {}", path, prefix[0].version, kVersion);
   }
   const auto text = cursor.take<char>(prefix[0].header_bytes);
-  cursor.take<char>(padding_after(prefix[0].header_bytes));
+  const bool padded = take_padding(text.size(), cursor);
   proto::ModelHeader header;
-  if (!cursor.ok() || crc32c(bytes_of(text)) != prefix[0].header_crc ||
+  if (!cursor.ok() || !padded || prefix[0].reserved != 0 || crc32c(bytes_of(text)) != prefix[0].header_crc ||
       !header.ParseFromArray(text.data(), static_cast<int>(text.size()))) {
     return error(Code::kCorrupt, "{}: its head is damaged", path);
   }

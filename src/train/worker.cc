@@ -15,7 +15,8 @@ Cost to_io(const StepCost& cost) { return {.flops = cost.flops, .bytes = cost.by
 template <class Real>
 class Worker {
  public:
-  Worker(Io& io, Member& member, const JobConfig& job, uint32_t rank, TrainingData data, std::unique_ptr<Model<Real>> model)
+  Worker(Io& io, Member& member, const JobConfig& job, uint32_t rank, TrainingData data,
+         std::unique_ptr<Model<Real>> model)
       : io_(io),
         member_(member),
         job_(job),
@@ -66,9 +67,11 @@ class Worker {
 
   Task<> make_batch(uint64_t step_of_epoch, Batch* batch) {
     sampler_.rows_of(epoch_, step_of_epoch, rank_, &rows_);
-    const double bytes = static_cast<double>(rows_.size() * data_.train.nonzeros()) / static_cast<double>(data_.train.rows()) * 24;
+    const double bytes =
+        static_cast<double>(rows_.size() * data_.train.nonzeros()) / static_cast<double>(data_.train.rows()) * 24;
     const Time begun = io_.now();
-    co_await io_.compute(Cost{.flops = 0, .bytes = bytes}, [this, batch] { builder_.build(data_.train, rows_, batch); });
+    co_await io_.compute(Cost{.flops = 0, .bytes = bytes},
+                         [this, batch] { builder_.build(data_.train, rows_, batch); });
     compute_time_ += io_.now() - begun;
     prepared_beside_ += io_.now() - begun;
   }
@@ -110,7 +113,8 @@ class Worker {
     builder_.build(data_.test, rows_, &batch);
     CO_TRY(co_await exchange_.read(step_, batch, &parameters_));
     StepResult result;
-    co_await io_.compute(to_io(model_->cost(batch)), [&, this] { result = model_->evaluate(batch, parameters_, &scores_); });
+    co_await io_.compute(to_io(model_->cost(batch)),
+                         [&, this] { result = model_->evaluate(batch, parameters_, &scores_); });
     for (size_t i = 0; i < batch.rows(); ++i) ranking->add(scores_[i], batch.labels[i] > 0);
     evaluation->set_rows(evaluation->rows() + result.rows);
     evaluation->set_loss_sum(evaluation->loss_sum() + result.loss_sum);
