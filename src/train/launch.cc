@@ -83,7 +83,7 @@ class Interrupts {
       const timespec pause{0, 100'000'000};
       while (!done_) {
         const int signal = ::sigtimedwait(&blocked.signals(), nullptr, &pause);
-        if (signal <= 0) continue;
+        if (signal <= 0 || done_) continue;
         io.from_outside([&coordinator, signal] {
           coordinator.fail(error(Code::kCancelled, "interrupted ({})", ::strsignal(signal)));
         });
@@ -92,6 +92,7 @@ class Interrupts {
   }
   ~Interrupts() {
     done_ = true;
+    ::pthread_kill(thread_.native_handle(), SIGTERM);  // to this thread alone, which waits for it
     thread_.join();
   }
 

@@ -78,7 +78,8 @@ class BadArguments(TalwegTest):
                 ("train.epoch=3", "train.epoch: unknown key; did you mean 'epochs'?"),
                 ("train.epochs=x", "whole number"),
                 ("train.epochs=0", "at least 1"), ("train.epochs", "give key=value"), ("=1", "give key=value"),
-                ("name.x=1", "name: must be text, not a map"), ("train=1", "must be a map"), ("train=[", "not valid YAML")]:
+                ("name.x=1", "name: must be text, not a map"), ("train=1", "must be a map"),
+                ("train=[", "not valid YAML")]:
             with self.subTest(setting):
                 self.assert_error(self.run_talweg("train", job, "--set", setting), f"talweg: --set {setting}:", part)
 
@@ -219,8 +220,8 @@ class BadNetwork(TalwegTest):
         self.assert_error(self.run_talweg(*node, "127.0.0.1:1", env=secret), "--coordinator", "tcp:HOST:PORT")
         self.assert_error(self.run_talweg(*node, "tcp:127.0.0.1:1", env=secret), "node 1", "tcp:127.0.0.1:1", "refused")
         self.assert_error(self.run_talweg(*node, "shm:nobody", env=secret), "node 1", "shm:nobody")
-        self.assert_error(self.run_talweg(*node, "tcp:127.0.0.1:1", "--log", self.write("file", "") / "log", env=secret),
-                          "file/log")
+        log = self.write("file", "") / "log"
+        self.assert_error(self.run_talweg(*node, "tcp:127.0.0.1:1", "--log", log, env=secret), "file/log")
         node[4] = "soon"
         self.assert_error(self.run_talweg(*node, "tcp:127.0.0.1:1", env=secret), "--join-timeout", "soon")
 

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
 
 #include "base/limits.h"
 
@@ -26,9 +27,15 @@ Result<HostPort> split(std::string_view text) {
   if (colon == std::string_view::npos || colon + 1 == text.size()) {
     return error(Code::kInvalid, "'{}' is not an address: give host:port, as 127.0.0.1:0", text);
   }
+  const std::string_view port = text.substr(colon + 1);
+  unsigned number = 0;
+  const auto [end, failure] = std::from_chars(port.data(), port.data() + port.size(), number);
+  if (failure != std::errc() || end != port.data() + port.size() || number > 65535) {
+    return error(Code::kInvalid, "'{}' is not an address: the port must be a number from 0 to 65535", text);
+  }
   std::string host(text.substr(0, colon));
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  return HostPort{host, std::string(text.substr(colon + 1))};
+  return HostPort{host, std::string(port)};
 }
 
 using AddressList = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
