@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,24 +31,30 @@ enum class Code : uint8_t {
 
 std::string_view name_of(Code code);
 
+// An ok Status is a null pointer: success, which is on every hot path, costs nothing. Copies share the text.
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Code code, std::string message) : code_(code), message_(std::move(message)) { CHECK(code != Code::kOk); }
+  Status(Code code, std::string message) : failure_(std::make_shared<const Failure>(code, std::move(message))) {
+    CHECK(code != Code::kOk);
+  }
 
-  bool ok() const { return code_ == Code::kOk; }
-  Code code() const { return code_; }
-  const std::string& message() const { return message_; }
-  std::string text() const { return ok() ? "ok" : fmt::format("{}: {}", name_of(code_), message_); }
+  bool ok() const { return failure_ == nullptr; }
+  Code code() const { return ok() ? Code::kOk : failure_->first; }
+  const std::string& message() const {
+    static const std::string kNone;
+    return ok() ? kNone : failure_->second;
+  }
+  std::string text() const { return ok() ? "ok" : fmt::format("{}: {}", name_of(code()), message()); }
 
   // The same failure, told from one level further up: "reading job.yaml: <message>".
   Status within(std::string_view context) const {
-    return ok() ? Status() : Status(code_, fmt::format("{}: {}", context, message_));
+    return ok() ? Status() : Status(code(), fmt::format("{}: {}", context, message()));
   }
 
  private:
-  Code code_ = Code::kOk;
-  std::string message_;
+  using Failure = std::pair<Code, std::string>;
+  std::shared_ptr<const Failure> failure_;
 };
 
 template <class... Args>

@@ -28,11 +28,11 @@ std::optional<size_t> write(RingWriter& writer, Bytes bytes) {
 // docs/formats.md has these numbers.
 TEST(Ring, the_layout_is_the_documented_one) {
   EXPECT_EQ(offsetof(Ring, written), 0u);
-  EXPECT_EQ(offsetof(Ring, read), 64u);
-  EXPECT_EQ(offsetof(Ring, writer_waits), 128u);
-  EXPECT_EQ(offsetof(Ring, closed), 132u);
-  EXPECT_EQ(offsetof(Ring, data), 192u);
-  EXPECT_EQ(sizeof(Ring), 2'097'344u);
+  EXPECT_EQ(offsetof(Ring, read), 128u);
+  EXPECT_EQ(offsetof(Ring, writer_waits), 256u);
+  EXPECT_EQ(offsetof(Ring, closed), 260u);
+  EXPECT_EQ(offsetof(Ring, data), 384u);
+  EXPECT_EQ(sizeof(Ring), 2'097'536u);
 }
 
 TEST(Ring, bytes_come_out_in_order_across_many_wraps) {
