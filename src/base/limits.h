@@ -19,9 +19,9 @@ constexpr size_t kUnexpectedBytes = size_t{64} << 20;
 // Requests that wait to be accepted, per service; past the bound the caller is answered "overloaded".
 constexpr size_t kQueuedRequests = 4096;
 
-// Bytes in one shared-memory ring (one direction of one pair of nodes). Twice a core's second-level cache: what the
-// writer is ahead has then moved to the shared cache, from where another core reads it more than twice as fast.
-constexpr size_t kRingBytes = size_t{2} << 20;
+// Bytes in one shared-memory ring (one direction of one pair of nodes). Well beyond a core's second-level cache: what
+// the writer is ahead has then moved to the shared cache, from where another core reads it more than twice as fast.
+constexpr size_t kRingBytes = size_t{4} << 20;
 // What one read takes beyond the posted buffer: small frames then need one system call for many.
 constexpr size_t kReadAheadBytes = size_t{64} << 10;
 // Bytes moved for one connection before the loop looks at the others.

@@ -32,7 +32,7 @@ TEST(Ring, the_layout_is_the_documented_one) {
   EXPECT_EQ(offsetof(Ring, writer_waits), 256u);
   EXPECT_EQ(offsetof(Ring, closed), 260u);
   EXPECT_EQ(offsetof(Ring, data), 384u);
-  EXPECT_EQ(sizeof(Ring), 2'097'536u);
+  EXPECT_EQ(sizeof(Ring), 4'194'688u);
 }
 
 TEST(Ring, bytes_come_out_in_order_across_many_wraps) {
