@@ -92,7 +92,7 @@ Status train(const TrainCommand& command, const JobConfig& job, const OptimizerR
   TRY(run_dir.write_model(result.model, job));
   TRY(metrics);
   log_info("done: model checksum {:08x}", result.model.checksum());
-  fmt::print("{}", closing_table(job, result, run_dir.model_path()));
+  fmt::print("{}", closing_table(job, result, std::filesystem::proximate(run_dir.model_path()).string()));
   return {};
 }
 

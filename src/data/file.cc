@@ -24,20 +24,11 @@ Result<FileState> state_of(int fd, const std::string& path) {
 
 }  // namespace
 
-FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-
-FileDescriptor::~FileDescriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 Result<MappedFile> MappedFile::open(const std::string& path) {
   // Without O_NONBLOCK, opening a pipe would wait for a writer.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return errno_error(errno, path);
-  MappedFile file(path, FileDescriptor(fd));
+  MappedFile file(path, Fd(fd));
   ASSIGN(file.state_, state_of(fd, path));
   if (file.state_.bytes == 0) return file;
   void* memory = ::mmap(nullptr, file.state_.bytes, PROT_READ, MAP_SHARED, fd, 0);
@@ -57,7 +48,7 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
   for (;;) {
     std::string temporary = fmt::format("{}{}-{}", temporary_prefix(path), ::getpid(), serial++);
     const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0) return AtomicFile(path, std::move(temporary), FileDescriptor(fd));
+    if (fd >= 0) return AtomicFile(path, std::move(temporary), Fd(fd));
     if (errno != EEXIST) return errno_error(errno, temporary);
   }
 }
@@ -98,7 +89,7 @@ Status AtomicFile::commit() {
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return errno_error(errno, path_);
   temporary_.clear();
   const std::string folder = std::filesystem::absolute(path_).parent_path().string();
-  const FileDescriptor handle(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd handle(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!handle.valid() || ::fsync(handle.get()) != 0) return errno_error(errno, folder);
   return {};
 }

@@ -7,24 +7,10 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/fd.h"
 #include "base/status.h"
 
 namespace talweg {
-
-class FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
-  ~FileDescriptor();
-
-  int get() const { return fd_; }
-  bool valid() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 // What tells one state of a file from another.
 struct FileState {
@@ -54,10 +40,10 @@ class MappedFile {
   Result<FileState> current_state() const;
 
  private:
-  MappedFile(std::string path, FileDescriptor file) : path_(std::move(path)), file_(std::move(file)) {}
+  MappedFile(std::string path, Fd file) : path_(std::move(path)), file_(std::move(file)) {}
 
   std::string path_;
-  FileDescriptor file_;
+  Fd file_;
   Bytes bytes_;
   FileState state_;
 };
@@ -82,11 +68,11 @@ class AtomicFile {
   static std::string temporary_prefix(const std::string& path) { return path + ".tmp-"; }
 
  private:
-  AtomicFile(std::string path, std::string temporary, FileDescriptor file)
+  AtomicFile(std::string path, std::string temporary, Fd file)
       : path_(std::move(path)), temporary_(std::move(temporary)), file_(std::move(file)) {}
 
   std::string path_, temporary_;  // no temporary: nothing to remove
-  FileDescriptor file_;
+  Fd file_;
 };
 
 }  // namespace talweg

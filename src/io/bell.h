@@ -7,7 +7,7 @@
 #include <atomic>
 #include <memory>
 
-#include "io/fd.h"
+#include "base/fd.h"
 #include "io/fence.h"
 
 namespace talweg {

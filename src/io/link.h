@@ -8,9 +8,9 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "base/fd.h"
 #include "base/status.h"
 #include "io/bell.h"
-#include "io/fd.h"
 
 namespace talweg {
 
