@@ -101,18 +101,24 @@ class Interrupts {
   std::thread thread_;
 };
 
+// The nodes of one process: ids from `first` on.
+struct Group {
+  Peer first;
+  uint32_t count;
+};
+
 // The node processes of a job on this host. They end with this process, however it ends.
 class Children {
  public:
   Children(const Layout& layout, const BlockedInterrupts& blocked, std::string log_path)
       : layout_(layout), blocked_(blocked), log_path_(std::move(log_path)) {}
   ~Children() {
-    for (auto& [pid, node] : running_) ::kill(pid, SIGKILL);
+    kill_all();
     if (watcher_.joinable()) watcher_.join();
   }
 
   Status start(const std::string& executable, const std::vector<std::string>& arguments, const std::string& secret,
-               Peer first) {
+               Group group) {
     std::vector<char*> argv;
     for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
@@ -129,7 +135,7 @@ class Children {
       ::_exit(127);
     }
     const std::lock_guard lock(mutex_);
-    running_[pid] = first;
+    running_[pid] = group;
     return {};
   }
 
@@ -139,17 +145,19 @@ class Children {
       int status = 0;
       for (pid_t pid; (pid = ::waitpid(-1, &status, 0)) > 0 || errno == EINTR;) {
         if (pid <= 0) continue;
-        Peer node = 0;
+        Group group{};
         {
           const std::lock_guard lock(mutex_);
           const auto found = running_.find(pid);
           if (found == running_.end()) continue;
-          node = found->second;
+          group = found->second;
           running_.erase(found);
         }
         if (finished_) continue;
-        const Status how = describe(pid, node, status);
-        io.from_outside([&coordinator, node, how] { coordinator.exited(node, how); });
+        const Status how = describe(pid, group.first, status);
+        io.from_outside([&coordinator, group, how] {
+          for (uint32_t i = 0; i < group.count; ++i) coordinator.exited(group.first + i, how);
+        });
       }
     });
   }
@@ -157,11 +165,14 @@ class Children {
   void finish(Duration patience) {
     finished_ = true;
     for (Duration waited{}; waited < patience && any_running(); waited += milliseconds(5)) ::usleep(5000);
-    const std::lock_guard lock(mutex_);
-    for (auto& [pid, node] : running_) ::kill(pid, SIGKILL);
+    kill_all();
   }
 
  private:
+  void kill_all() {
+    const std::lock_guard lock(mutex_);
+    for (auto& [pid, group] : running_) ::kill(pid, SIGKILL);
+  }
   bool any_running() {
     const std::lock_guard lock(mutex_);
     return !running_.empty();
@@ -184,7 +195,7 @@ class Children {
   const BlockedInterrupts& blocked_;
   const std::string log_path_;
   std::mutex mutex_;
-  std::map<pid_t, Peer> running_;
+  std::map<pid_t, Group> running_;
   std::atomic<bool> finished_{false};
   std::thread watcher_;
 };
@@ -228,11 +239,6 @@ JobResult launch_threads(const JobConfig& job, const TrainingData& data, LaunchO
   for (auto& thread : threads) thread.join();
   return result;
 }
-
-struct Group {
-  Peer first;
-  uint32_t count;
-};
 
 // A server process runs one shard per core it uses; a worker process is one node.
 std::vector<Group> process_groups(const DistributeConfig& distribute) {
@@ -281,7 +287,7 @@ JobResult launch_processes(const JobConfig& job, const TrainingData& data, Launc
   } else {
     for (const Group& group : process_groups(job.distribute)) {
       const auto command = node_command(group, io.address(), job, options.log_path);
-      const Status started = children.start(options.executable, command, secret, group.first);
+      const Status started = children.start(options.executable, command, secret, group);
       if (!started.ok()) return failed(started);
     }
     children.watch(io, coordinator.coordinator());
