@@ -276,10 +276,6 @@ TEST_P(Conformance, requests_past_the_bound_are_answered_overloaded) {
 }
 
 TEST_P(Conformance, a_peer_that_ends_fails_the_receives_posted_for_it) {
-  if (GetParam() == "sim") {
-    // In the simulator a node whose main ends stays reachable; its crash is tested with the faults (sim/world_test.cc).
-    return;
-  }
   run({[](Io& io) -> Task<> {
          co_await send_pattern(io, 1, 1, 10);
          auto never = co_await io.recv(1, 2, {}, soon(io, "answer"));
