@@ -123,9 +123,12 @@ void ConfigReader::fail_at(std::string_view key, const YAML::Node& value, std::s
 }
 
 void ConfigReader::read_bool(const std::string& key, const YAML::Node& value, bool& field) {
-  if (!value.IsScalar() || !YAML::convert<bool>::decode(value, field)) {
-    fail_at(key, value, fmt::format("must be true or false, not {}", kind_of(value)));
+  // Not by yaml-cpp: its words for yes and no are in a table that its first user fills, on whichever thread.
+  const std::string word = value.IsScalar() ? value.Scalar() : "";
+  if (word != "true" && word != "false") {
+    return fail_at(key, value, fmt::format("must be true or false, not {}", kind_of(value)));
   }
+  field = word == "true";
 }
 
 bool ConfigReader::read_integer(const std::string& key, const YAML::Node& value, int64_t& field, Bounds bounds) {
