@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/temp_dir.h"
 #include "bench/bench.h"
 #include "bench/measure.h"
 #include "data/cache.h"
@@ -22,28 +23,11 @@ namespace {
 
 constexpr uint64_t kRows = 800'000, kTestRows = 100'000, kFeatures = uint64_t{1} << 20;
 
-class TempFolder {
- public:
-  TempFolder() : path_((std::filesystem::temp_directory_path() / "talweg-bench-XXXXXX").string()) {
-    require(::mkdtemp(path_.data()) != nullptr, "no temporary folder");
-  }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  ~TempFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string file(const char* name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
-JobConfig make_job(const TempFolder& folder) {
+JobConfig make_job(const TempDir& folder) {
   JobConfig job;
   job.name = "bench";
   job.model.features = kFeatures;
-  job.data.train = folder.file("train.svm");
+  job.data.train = folder.path("train.svm");
   job.train.batch = 4096;
   job.train.optimizer = {.type = "adagrad", .lr = 0.03};
   job.distribute.workers = 2;
@@ -246,7 +230,7 @@ void measure_training(int rounds, const JobConfig& job, const TrainingData& data
 }  // namespace
 
 int clicks(int rounds) {
-  const TempFolder folder;
+  const TempDir folder;
   const JobConfig job = make_job(folder);
   const ClickOptions options{.features = kFeatures};
   require(write_clicks(job.data.train, options, 0, kRows));

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "data/temp_dir.h"
+#include "base/temp_dir.h"
 
 namespace talweg {
 namespace {

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/temp_dir.h"
 #include "data/file.h"
-#include "data/temp_dir.h"
 
 namespace talweg {
 namespace {

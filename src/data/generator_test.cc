@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/temp_dir.h"
 #include "data/cache.h"
-#include "data/temp_dir.h"
 
 namespace talweg {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "data/temp_dir.h"
+#include "base/temp_dir.h"
 
 namespace talweg {
 namespace {

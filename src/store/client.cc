@@ -140,16 +140,21 @@ Task<Status> StoreClient::pull_keys(TableId table, int64_t step, const KeyRoute&
 Task<Status> StoreClient::pull_keys_at(uint32_t shard, const TableSpec& spec, int64_t step, const KeyRoute& route,
                                        MutableBytes into, bool training) {
   proto::PullRequest head;
-  head.set_table(spec.id);
   head.set_step(step);
   head.set_training(training);
-  head.set_rank(rank_);
   head.set_keys(route.keys(shard).size());
   head.set_keys_hash(route.keys_hash(shard));
+  co_return co_await pull_at(shard, spec, std::move(head), bytes_of(route.keys(shard)), into);
+}
+
+Task<Status> StoreClient::pull_at(uint32_t shard, const TableSpec& spec, proto::PullRequest head, Bytes keys,
+                                  MutableBytes into) {
+  head.set_table(spec.id);
+  head.set_rank(rank_);
   Call request{.to = shards_[shard], .service = services::kPull};
-  request.body[0] = bytes_of(route.keys(shard));
+  request.body[0] = keys;
   request.reply_into = into;
-  const Deadline deadline = io_.within(config_.call_timeout, "pull", step);
+  const Deadline deadline = io_.within(config_.call_timeout, "pull", head.step());
   auto answer = co_await call<proto::PullReply>(io_, request, head, deadline);
   if (!answer.ok()) co_return answer.status();
   co_return check_reply(spec, into.size(), answer->body_bytes);
@@ -242,18 +247,11 @@ Task<Status> StoreClient::pull_values(TableId table, int64_t step, uint64_t begi
 Task<Status> StoreClient::pull_range_at(uint32_t shard, const TableSpec& spec, int64_t step, Range range,
                                         MutableBytes into, bool training) {
   proto::PullRequest head;
-  head.set_table(spec.id);
   head.set_step(step);
   head.set_training(training);
-  head.set_rank(rank_);
   head.set_begin(range.begin);
   head.set_end(range.end);
-  Call request{.to = shards_[shard], .service = services::kPull};
-  request.reply_into = into;
-  const Deadline deadline = io_.within(config_.call_timeout, "pull", step);
-  auto answer = co_await call<proto::PullReply>(io_, request, head, deadline);
-  if (!answer.ok()) co_return answer.status();
-  co_return check_reply(spec, into.size(), answer->body_bytes);
+  co_return co_await pull_at(shard, spec, std::move(head), Bytes(), into);
 }
 
 template <class Real>

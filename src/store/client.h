@@ -20,6 +20,10 @@
 #include "store/routing.h"
 #include "store/table_spec.h"
 
+namespace talweg::proto {
+class PullRequest;
+}
+
 namespace talweg {
 
 // A whole table, sorted by key (sparse) or in order (dense).
@@ -76,6 +80,7 @@ class StoreClient {
   Task<Status> create_at(uint32_t shard, const TableSpec& spec);
   Task<Status> pull_keys_at(uint32_t shard, const TableSpec& spec, int64_t step, const KeyRoute& route,
                             MutableBytes into, bool training);
+  Task<Status> pull_at(uint32_t shard, const TableSpec& spec, proto::PullRequest head, Bytes keys, MutableBytes into);
   Task<Status> push_keys_at(uint32_t shard, const TableSpec& spec, int64_t step, const KeyRoute& route,
                             Bytes gradients);
   Task<Status> pull_range_at(uint32_t shard, const TableSpec& spec, int64_t step, Range range, MutableBytes into,

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "data/temp_dir.h"
+#include "base/temp_dir.h"
 
 namespace talweg {
 namespace {

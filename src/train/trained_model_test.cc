@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/bytes.h"
-#include "data/temp_dir.h"
+#include "base/temp_dir.h"
 
 namespace talweg {
 namespace {

@@ -1,4 +1,4 @@
-// A folder of its own for a test, removed with all that is in it.
+// A folder of its own for a test or a benchmark, removed with all that is in it.
 #pragma once
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ namespace talweg {
 
 class TempDir {
  public:
-  TempDir() : path_((std::filesystem::temp_directory_path() / "talweg-test-XXXXXX").string()) {
+  TempDir() : path_((std::filesystem::temp_directory_path() / "talweg-XXXXXX").string()) {
     CHECK(::mkdtemp(path_.data()) != nullptr);
   }
   TempDir(const TempDir&) = delete;
