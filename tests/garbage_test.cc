@@ -28,6 +28,8 @@ namespace {
 constexpr Service kEcho = 900;
 constexpr std::string_view kJob = "the job's secret";
 constexpr Incarnation kLife = 5000;
+// Short enough to be waited for, long enough for an honest peer on a machine that is busy with other tests.
+constexpr Duration kHelloTimeout = seconds(2);
 
 // A raw connection to a node, under no rules.
 class Raw {
@@ -317,7 +319,7 @@ TEST_F(Garbage, a_claimed_length_takes_no_memory_before_its_bytes_come) {
 }
 
 TEST_F(Garbage, silent_connections_are_dropped) {
-  start("tcp", milliseconds(100));
+  start("tcp", kHelloTimeout);
   std::vector<Raw> silent;
   for (int i = 0; i < 10; ++i) silent.push_back(Raw::tcp(address_));
   silent[0].send(hello(7).substr(0, 30));
@@ -327,7 +329,7 @@ TEST_F(Garbage, silent_connections_are_dropped) {
 }
 
 TEST_F(Garbage, two_hundred_connections_at_once_do_not_keep_a_peer_from_being_served) {
-  start("tcp", milliseconds(100));
+  start("tcp", kHelloTimeout);
   std::vector<Raw> crowd;
   for (uint64_t i = 0; i < 200; ++i) {
     crowd.push_back(Raw::tcp(address_));
@@ -401,7 +403,7 @@ TEST_F(Garbage, rings_that_are_not_right_cost_their_connection) {
 }
 
 TEST_F(Garbage, local_connections_that_end_early_or_say_nothing_are_dropped) {
-  start("shm", milliseconds(100));
+  start("shm", kHelloTimeout);
   for (int i = 0; i < 20; ++i) Raw::local(address_);
   const Fd rings = memory_of(sizeof(RingPair)), bell = memory_of(4096), event(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   for (int i = 0; i < 20; ++i) Raw::local(address_).send_fds({rings.get(), bell.get(), event.get()});
