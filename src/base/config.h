@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -59,6 +60,12 @@ template <class T>
 concept HasFields = requires(T& t, int& f) {
   t.fields(f);
 };
+// A word of its own kind, as ssp(4): says what it means by T::from_text and how it is written by text().
+template <class T>
+concept IsWord = requires(const T& t) {
+  { T::from_text(std::string_view()) } -> std::same_as<Result<T>>;
+  { t.text() } -> std::same_as<std::string>;
+};
 template <class T>
 concept IsOptional = requires(T& t) {
   typename T::value_type;
@@ -102,6 +109,13 @@ class ConfigReader {
       int chosen = 0;
       const auto& names = Choices<T>::names;
       if (read_choice(key, value, names, std::size(names), chosen)) field = static_cast<T>(chosen);
+    } else if constexpr (IsWord<T>) {
+      std::string word;
+      read_string(key, value, word);
+      if (!status_.ok()) return;
+      auto parsed = T::from_text(word);
+      if (!parsed.ok()) return fail_at(key, value, parsed.status().message());
+      field = std::move(*parsed);
     } else if constexpr (IsOptional<T>) {
       field.emplace();
       read(key, value, *field, bounds);
@@ -185,6 +199,8 @@ class ConfigWriter {
       return format_duration(field);
     } else if constexpr (std::is_enum_v<T>) {
       return std::string(Choices<T>::names[static_cast<size_t>(field)]);
+    } else if constexpr (IsWord<T>) {
+      return quoted(field.text());
     } else {
       std::string list;
       for (const auto& element : field) list += (list.empty() ? "" : ", ") + scalar(element);

@@ -29,8 +29,8 @@ RowOf row_of(const Batch& batch, size_t i) {
 template <class Real>
 Logistic<Real>::Logistic(uint64_t features)
     : features_(features),
-      layout_{{.name = "weights", .sparse = true, .width = 1, .size = 0},
-              {.name = "bias", .sparse = false, .width = 1, .size = 1}} {}
+      layout_{{.name = "weights", .sparse = true, .width = 1, .size = 0, .init = {}},
+              {.name = "bias", .sparse = false, .width = 1, .size = 1, .init = {}}} {}
 
 template <class Real>
 Status Logistic<Real>::check(const Dataset& data) const {

@@ -11,6 +11,7 @@
 #include "base/config.h"
 #include "base/status.h"
 #include "data/batch.h"
+#include "optim/initialiser.h"
 
 namespace talweg {
 
@@ -19,6 +20,7 @@ struct TableShape {
   bool sparse = true;
   uint32_t width = 1;  // sparse: values per key
   uint64_t size = 0;   // dense: values in all
+  InitConfig init = {};
 };
 
 // One array per table of the layout. Sparse: `width` values for each of the batch's keys, in their order. Dense: all.

@@ -47,6 +47,8 @@ struct Rows {
   size_t width = 0;  // weights to update in each row
   std::span<const uint32_t> rows;
   const Real* gradients = nullptr;  // `width` for each of `rows`, in their order
+  double rate = 1;                  // the learning rate is multiplied by this
+  uint64_t number = 1;              // which update of the table this is, from 1
 
   Real* row(uint32_t r) const { return chunks[r >> chunk_shift] + (r & ((uint32_t{1} << chunk_shift) - 1)) * stride; }
 };

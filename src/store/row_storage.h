@@ -48,7 +48,13 @@ class RowStorage {
 
   // The view an optimizer takes.
   Rows<Real> rows(std::span<const uint32_t> listed, const Real* gradients) {
-    return {chunks_.data(), chunk_shift_, stride_, width_, width_, listed, gradients};
+    return {.chunks = chunks_.data(),
+            .chunk_shift = chunk_shift_,
+            .stride = stride_,
+            .state_offset = width_,
+            .width = width_,
+            .rows = listed,
+            .gradients = gradients};
   }
 
   size_t bytes() const { return chunks_.size() * (sizeof(Real) * stride_ << chunk_shift_); }

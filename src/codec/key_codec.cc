@@ -1,0 +1,1 @@
+#include "codec/key_codec.h"
