@@ -135,7 +135,8 @@ Task<> Coordinator::send_beats(Peer peer) {
         encode_beat(stopping_ ? proto::PHASE_STOPPING : proto::PHASE_RUNNING, stopping_ ? *verdict_ : Status());
     // A beat that does not get through is no failure by itself: the silence that `watch` notices is.
     static_cast<void>(
-        co_await io_.send(peer, tags::kBeat, std::move(beat), Bytes(), io_.within(config_.lost_after, "beat")));
+        co_await io_.send(peer, tags::kBeat, std::move(beat), Bytes(), io_.within(config_.lost_after, "beat"),
+                          Priority::kUrgent));
     if (said_stopping != stopping_) continue;
     static_cast<void>(co_await io_.wait(phase_changed_, io_.within(config_.heartbeat, "time for the next beat")));
   }
@@ -294,10 +295,11 @@ Task<> Coordinator::serve_in_order(Service service, void (Coordinator::*handle)(
   }
 }
 
-Task<> Coordinator::acknowledge(Request request, Status failure) {
+Task<> Coordinator::acknowledge(Request request, Status failure, std::string note) {
   const Deadline deadline = io_.within(config_.call_timeout, "acknowledgement");
   if (failure.ok()) {
-    const proto::Ack ack;
+    proto::Ack ack;
+    ack.set_note(note);
     static_cast<void>(co_await reply(io_, request, ack, Bytes(), deadline));
   } else {
     static_cast<void>(co_await reply(io_, request, failure, deadline));
@@ -327,19 +329,20 @@ Result<Coordinator::BarrierState*> Coordinator::find_barrier(Peer from, const pr
 void Coordinator::on_barrier(Request request) {
   proto::Barrier barrier;
   const Status parsed = parse_head(request.head, &barrier, "barrier");
-  if (!parsed.ok()) return tasks_.spawn(acknowledge(std::move(request), parsed));
+  if (!parsed.ok()) return tasks_.spawn(acknowledge(std::move(request), parsed, {}));
   const Result<BarrierState*> found = find_barrier(request.from, barrier);
-  if (!found.ok()) return tasks_.spawn(acknowledge(std::move(request), found.status()));
+  if (!found.ok()) return tasks_.spawn(acknowledge(std::move(request), found.status(), {}));
   BarrierState& state = **found;
   // The answer to an earlier try was lost.
-  if (barrier.round() < state.round) return tasks_.spawn(acknowledge(std::move(request), Status()));
+  if (barrier.round() < state.round) return tasks_.spawn(acknowledge(std::move(request), Status(), state.note));
   state.participants = barrier.participants();
   const Peer from = request.from;
   state.waiting.insert_or_assign(from, std::move(request));
   if (state.waiting.size() < state.participants) return;
   ++state.round;
+  state.note = note_;
   for (auto& [peer, waiting] : std::exchange(state.waiting, {})) {
-    tasks_.spawn(acknowledge(std::move(waiting), Status()));
+    tasks_.spawn(acknowledge(std::move(waiting), Status(), state.note));
   }
 }
 
@@ -351,7 +354,7 @@ void Coordinator::on_report(Request request) {
     nodes_[request.from].reports_seen = report.sequence();
     if (on_report_) on_report_(request.from, std::string(text_of(request.body.bytes())));
   }
-  tasks_.spawn(acknowledge(std::move(request), std::move(valid)));
+  tasks_.spawn(acknowledge(std::move(request), std::move(valid), {}));
 }
 
 }  // namespace talweg

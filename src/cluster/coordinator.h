@@ -47,6 +47,9 @@ class Coordinator {
   // For `job`: returns when every node of this role has said, by Member::leave, that its part has ended well.
   Task<Status> finished(Role role);
 
+  // What the answers to barriers that are passed from now on say.
+  void decide(std::string note) { note_ = std::move(note); }
+
   // For those who see what messages do not tell. The first failure is the job's.
   void fail(Status why);
   // The node's process ended, and how. Nobody waits for its last words then.
@@ -67,6 +70,7 @@ class Coordinator {
     uint64_t round = 0;
     uint32_t participants = 0;
     std::map<Peer, Request> waiting;
+    std::string note;  // of the round that was passed last
   };
   struct Suspicion {
     Status failure;
@@ -83,7 +87,7 @@ class Coordinator {
   void on_barrier(Request request);
   Result<BarrierState*> find_barrier(Peer from, const proto::Barrier& barrier);
   void on_report(Request request);
-  Task<> acknowledge(Request request, Status failure);
+  Task<> acknowledge(Request request, Status failure, std::string note);
 
   Task<> send_beats(Peer peer);
   Task<> watch(Peer peer);
@@ -108,6 +112,7 @@ class Coordinator {
 
   std::vector<Node> nodes_;  // by id; the coordinator's own place stays unused
   std::map<std::string, BarrierState> barriers_;
+  std::string note_;
   bool gathered_ = false;
   bool stopping_ = false;
 

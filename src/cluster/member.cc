@@ -54,7 +54,7 @@ Task<> Member::send_beats() {
     const Time patience = std::min(leave_by, io_.now() + config_.lost_after);
     std::string beat = encode_beat(phase_, reason_);
     const Status sent =
-        co_await io_.send(coordinator_, tags::kBeat, std::move(beat), Bytes(), Deadline{patience, "beat"});
+        co_await io_.send(coordinator_, tags::kBeat, std::move(beat), Bytes(), Deadline{patience, "beat"}, Priority::kUrgent);
     // Only now may the Io stop: it sends nothing afterwards.
     if (last_words && (sent.ok() || io_.now() >= leave_by)) co_return end(outcome_);
     if (version != phase_version_) continue;
@@ -100,6 +100,11 @@ void Member::end(Status outcome) {
 }
 
 Task<Status> Member::barrier(std::string name, uint32_t participants, Duration timeout) {
+  const Result<std::string> passed = co_await decision(std::move(name), participants, timeout);
+  co_return passed.status();
+}
+
+Task<Result<std::string>> Member::decision(std::string name, uint32_t participants, Duration timeout) {
   uint64_t& passed = barriers_passed_[name];
   proto::Barrier barrier;
   barrier.set_name(name);
@@ -110,7 +115,7 @@ Task<Status> Member::barrier(std::string name, uint32_t participants, Duration t
       co_await call<proto::Ack>(io_, request, barrier, io_.within(timeout, "barrier"));
   if (!answer.ok()) co_return answer.status().within(fmt::format("barrier '{}'", name));
   ++passed;
-  co_return Status();
+  co_return answer->head.note();
 }
 
 Task<Status> Member::report(std::string payload) {

@@ -52,6 +52,8 @@ class Member {
     return barrier(std::move(name), participants, config_.call_timeout);
   }
   Task<Status> barrier(std::string name, uint32_t participants, Duration timeout);
+  // A barrier at which all learn the same: what Coordinator::decide was last given before the last one came.
+  Task<Result<std::string>> decision(std::string name, uint32_t participants, Duration timeout);
 
   // Gives `payload` to the job's driver, exactly once if this returns ok; in the order of the calls.
   Task<Status> report(std::string payload);

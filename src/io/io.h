@@ -39,6 +39,10 @@ struct Cost {
   double bytes = 0;
 };
 
+// What is urgent overtakes what waits to be sent to the same peer; among equals the order is kept. Messages under one tag
+// must have one priority.
+enum class Priority { kNormal, kUrgent };
+
 struct IoCounters {
   uint64_t messages_sent = 0, messages_received = 0;
   uint64_t bytes_sent = 0, bytes_received = 0;  // headers included
@@ -104,6 +108,7 @@ class SendOp final : public Wait, public ListHook<SendQueueTag> {
     Tag tag = 0;  // or the service
     uint64_t id = 0;
     Code code = Code::kOk;
+    Priority priority = Priority::kNormal;
     std::string head;
     std::array<Bytes, 2> body{};
     size_t body_bytes() const { return body[0].size() + body[1].size(); }
@@ -239,8 +244,11 @@ class Io : public Executor {
   virtual void learn(Peer peer, const std::string& address) = 0;
   virtual std::string address() const = 0;
 
-  SendOp send(Peer to, Tag tag, std::string head, Bytes body, Deadline deadline) {
-    return SendOp(*this, {.to = to, .tag = tag, .head = std::move(head), .body = {body, Bytes()}}, deadline);
+  SendOp send(Peer to, Tag tag, std::string head, Bytes body, Deadline deadline,
+              Priority priority = Priority::kNormal) {
+    return SendOp(*this,
+                  {.to = to, .tag = tag, .priority = priority, .head = std::move(head), .body = {body, Bytes()}},
+                  deadline);
   }
   RecvOp recv(Peer from, Tag tag, MutableBytes into, Deadline deadline) {
     return RecvOp(*this, from, tag, into, false, deadline);

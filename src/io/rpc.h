@@ -13,6 +13,7 @@ struct Call {
   std::array<Bytes, 2> body = {};
   MutableBytes reply_into = {};  // the reply's body goes here
   bool own_reply = false;        // or into memory of its own
+  Priority priority = Priority::kNormal;
 };
 
 // One try: posts the reply's receive, sends, waits.

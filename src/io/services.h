@@ -14,6 +14,11 @@ constexpr Service kPull = 16;
 constexpr Service kPush = 17;
 constexpr Service kExport = 18;
 constexpr Service kCreateTable = 19;
+constexpr Service kDropJob = 20;
+constexpr Service kFunction = 21;
+constexpr Service kStats = 22;
+// train/
+constexpr Service kFeed = 32;
 
 }  // namespace talweg::services
 

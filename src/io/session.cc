@@ -84,7 +84,7 @@ Result<bool> Session::pump_out() {
   size_t moved = 0;
   while (wants_to_write() && moved < limits::kFairShareBytes) {
     if (out_left_ == 0) {
-      SendOp* next = queue_.front();
+      SendOp* next = urgent_.empty() ? queue_.front() : urgent_.front();
       prepare(next->message.is_request ? FrameKind::kRequest : FrameKind::kMessage, next);
     }
     ASSIGN(const size_t n, link_->write(out_parts_));
@@ -226,7 +226,9 @@ void Session::close(const Status& why) {
   if (body_open_) mailbox_.abandon(inbound_, why);
   body_open_ = false;
   current_ = nullptr;
-  while (SendOp* op = queue_.pop_front()) op->finish(why.within(op->deadline().what));
+  for (SendQueue* queue : {&urgent_, &queue_}) {
+    while (SendOp* op = queue->pop_front()) op->finish(why.within(op->deadline().what));
+  }
 }
 
 }  // namespace talweg

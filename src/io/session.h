@@ -27,11 +27,14 @@ class Session {
           Mailbox& mailbox, IoCounters& counters, Time now);
 
   // Queues the op behind those before it; it goes out once both sides are introduced.
-  void enqueue(SendOp& op) { queue_.push_back(op); }
+  void enqueue(SendOp& op) { queue_for(op).push_back(op); }
   // The accepting side's answer to an introduction.
   void adopt();
   // Takes over the sends that wait on a session given up for this one.
-  void take_queue(Session& given_up) { queue_.take(given_up.queue_); }
+  void take_queue(Session& given_up) {
+    urgent_.take(given_up.urgent_);
+    queue_.take(given_up.queue_);
+  }
   // Moves what can be moved without waiting. True when something moved. A failure ends the session.
   Result<bool> pump();
   bool has_work() const {
@@ -61,7 +64,9 @@ class Session {
 
  private:
   enum class Reading { kHeader, kHead, kBody };
-  bool wants_to_write() const { return out_left_ > 0 || (usable() && !queue_.empty()); }
+  using SendQueue = IntrusiveList<SendOp, SendQueueTag>;
+  SendQueue& queue_for(const SendOp& op) { return op.message.priority == Priority::kUrgent ? urgent_ : queue_; }
+  bool wants_to_write() const { return out_left_ > 0 || (usable() && !(queue_.empty() && urgent_.empty())); }
   bool wants_to_read() const {
     const bool holds_head = reading_ == Reading::kHead && filled_ == head_.size();
     return !stalled_ && (link_->readable() || ahead_begin_ < ahead_end_ || holds_head);
@@ -85,8 +90,8 @@ class Session {
   Time opened_;
 
   // Writing.
-  IntrusiveList<SendOp, SendQueueTag> queue_;
-  SendOp* current_ = nullptr;  // also the queue's first, while its bytes go out
+  SendQueue urgent_, queue_;
+  SendOp* current_ = nullptr;  // still in its queue, while its bytes go out
   std::array<std::byte, kFrameHeaderBytes> out_header_{};
   std::array<Bytes, 4> out_parts_;
   size_t out_left_ = 0;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "codec/key_codec.h"
 #include "io/services.h"
 #include "store/limits.h"
 #include "store/store.pb.h"
@@ -11,24 +12,32 @@
 namespace talweg {
 namespace {
 
-// out[order[i]] = in[i], row by row.
+// out[i] = in[places[i]], row by row.
 template <class Real>
-void scatter(const Real* in, std::span<const uint32_t> order, size_t width, Real* out) {
+void gather(const Real* in, std::span<const uint32_t> places, size_t width, Real* out) {
   if (width == 1) {
-    for (size_t i = 0; i < order.size(); ++i) out[order[i]] = in[i];
+    for (size_t i = 0; i < places.size(); ++i) out[i] = in[places[i]];
     return;
   }
-  for (size_t i = 0; i < order.size(); ++i) std::copy_n(in + i * width, width, out + order[i] * width);
+  for (size_t i = 0; i < places.size(); ++i) std::copy_n(in + places[i] * width, width, out + i * width);
 }
 
-// out[i] = in[order[i]], row by row.
+// out[places[i]] = in[i], row by row; rows that share a place are summed in their order.
 template <class Real>
-void gather(const Real* in, std::span<const uint32_t> order, size_t width, Real* out) {
-  if (width == 1) {
-    for (size_t i = 0; i < order.size(); ++i) out[i] = in[order[i]];
+void scatter(const Real* in, const KeyRoute& route, size_t width, Real* out) {
+  const std::span<const uint32_t> places = route.places();
+  if (!route.merges()) {
+    if (width == 1) {
+      for (size_t i = 0; i < places.size(); ++i) out[places[i]] = in[i];
+      return;
+    }
+    for (size_t i = 0; i < places.size(); ++i) std::copy_n(in + i * width, width, out + places[i] * width);
     return;
   }
-  for (size_t i = 0; i < order.size(); ++i) std::copy_n(in + order[i] * width, width, out + i * width);
+  std::fill_n(out, route.size() * width, Real(0));
+  for (size_t i = 0; i < places.size(); ++i) {
+    for (size_t j = 0; j < width; ++j) out[places[i] * width + j] += in[i * width + j];
+  }
 }
 
 Status check_reply(const TableSpec& spec, size_t expected, size_t came) {
@@ -36,10 +45,31 @@ Status check_reply(const TableSpec& spec, size_t expected, size_t came) {
   return error(Code::kCorrupt, "{}: a reply has {} bytes of values, {} were asked for", spec.label(), came, expected);
 }
 
+Status keys_asked_twice(const TableSpec& spec, uint32_t shard) {
+  return error(Code::kCorrupt, "{}: shard {} asks for keys that it was sent", spec.label(), shard);
+}
+
+Pushed joined(std::span<const Pushed> parts) {
+  Pushed all;
+  for (const Pushed& part : parts) {
+    all.step = std::max(all.step, part.step);
+    all.late |= part.late;
+  }
+  return all;
+}
+
 }  // namespace
 
-StoreClient::StoreClient(Io& io, std::vector<Peer> shards, uint32_t rank, StoreConfig config)
-    : io_(io), shards_(std::move(shards)), rank_(rank), config_(config) {
+void StoreClient::KnownLists::add(uint64_t hash) {
+  if (!hashes_.insert(hash).second) return;
+  order_.push_back(hash);
+  if (order_.size() <= limits::kKnownLists) return;
+  hashes_.erase(order_.front());
+  order_.pop_front();
+}
+
+StoreClient::StoreClient(Io& io, std::vector<Peer> shards, StoreJob job, uint32_t rank, StoreConfig config)
+    : io_(io), shards_(std::move(shards)), job_(std::move(job)), rank_(rank), config_(config) {
   CHECK(!shards_.empty() && shards_.size() <= limits::kMaxShards);
 }
 
@@ -60,10 +90,10 @@ Task<Status> StoreClient::beside(std::vector<Task<Status>> calls) {
 }
 
 template <class Real>
-Result<const TableSpec*> StoreClient::find(TableId table, bool sparse) const {
-  const auto found = specs_.find(table);
-  if (found == specs_.end()) return error(Code::kNotFound, "table {} was not created by this client", table);
-  const TableSpec& spec = found->second;
+Result<StoreClient::CreatedTable*> StoreClient::find(TableId table, bool sparse) {
+  const auto found = tables_.find(table);
+  if (found == tables_.end()) return error(Code::kNotFound, "table {} was not created by this client", table);
+  const TableSpec& spec = found->second.spec;
   if (spec.type != kValueType<Real>) {
     return error(Code::kInvalid, "{} holds {}, not {}", spec.label(), name_of(spec.type), name_of(kValueType<Real>));
   }
@@ -71,17 +101,19 @@ Result<const TableSpec*> StoreClient::find(TableId table, bool sparse) const {
     return error(Code::kInvalid, "{} is {}: use {}", spec.label(), spec.sparse ? "sparse" : "dense",
                  spec.sparse ? "keys" : "ranges");
   }
-  return &spec;
+  return &found->second;
 }
 
-// --- create
+// --- jobs and tables
 
 Task<Status> StoreClient::create(TableSpec spec) {
   CO_TRY(check(spec, shards()));
   std::vector<Task<Status>> calls;
   for (uint32_t s = 0; s < shards(); ++s) calls.push_back(create_at(s, spec));
   CO_TRY(co_await beside(std::move(calls)));
-  specs_.insert_or_assign(spec.id, spec);
+  CreatedTable& table = tables_[spec.id];
+  table.spec = spec;
+  table.known.assign(shards(), {});
   co_return Status();
 }
 
@@ -90,13 +122,49 @@ Task<Status> StoreClient::create_at(uint32_t shard, const TableSpec& spec) {
   *head.mutable_spec() = to_proto(spec);
   head.set_shard(shard);
   head.set_shards(shards());
+  head.mutable_job()->set_id(job_.id);
+  head.mutable_job()->set_name(job_.name);
+  head.mutable_job()->set_workers(job_.workers);
+  head.mutable_job()->set_max_bytes(job_.max_bytes);
   const Call request{.to = shards_[shard], .service = services::kCreateTable};
   const Deadline deadline = io_.within(config_.call_timeout, "create table");
   auto answer = co_await call<proto::CreateTableReply>(io_, request, head, deadline);
   co_return answer.status();
 }
 
-// --- pull
+Task<Status> StoreClient::drop_job() {
+  std::vector<Task<Status>> calls;
+  for (uint32_t s = 0; s < shards(); ++s) calls.push_back(drop_at(s));
+  co_return co_await beside(std::move(calls));
+}
+
+Task<Status> StoreClient::drop_at(uint32_t shard) {
+  proto::DropJobRequest head;
+  head.set_job(job_.id);
+  const Call request{.to = shards_[shard], .service = services::kDropJob};
+  const Deadline deadline = io_.within(config_.call_timeout, "drop job");
+  auto answer = co_await call<proto::DropJobReply>(io_, request, head, deadline);
+  co_return answer.status();
+}
+
+// --- keys
+
+Bytes StoreClient::wire_keys(const KeyRoute& route, uint32_t shard, std::vector<std::byte>* packed) const {
+  if (route.order() != KeyOrder::kSorted) return bytes_of(route.keys(shard));
+  packed->resize(packed_bound(route.keys(shard).size()));
+  packed->resize(pack_keys(route.keys(shard), *packed));
+  return *packed;
+}
+
+proto::PullRequest StoreClient::pull_head(const TableSpec& spec, int64_t step, bool training) const {
+  proto::PullRequest head;
+  head.set_job(job_.id);
+  head.set_table(spec.id);
+  head.set_step(step);
+  head.set_training(training);
+  head.set_rank(rank_);
+  return head;
+}
 
 template <class Real>
 Task<Status> StoreClient::pull(TableId table, int64_t step, const KeyRoute& route, std::span<Real> out) {
@@ -110,25 +178,27 @@ Task<Status> StoreClient::read(TableId table, int64_t step, const KeyRoute& rout
 template <class Real>
 Task<Status> StoreClient::pull_keys(TableId table, int64_t step, const KeyRoute& route, std::span<Real> out,
                                     bool training) {
-  CO_ASSIGN(const TableSpec* const spec, find<Real>(table, true));
+  CO_ASSIGN(CreatedTable* const created, find<Real>(table, true));
+  const TableSpec& spec = created->spec;
   CHECK(route.shards() == shards());
-  CHECK(out.size() == route.size() * spec->width);
+  CHECK(out.size() == route.given() * spec.width);
   const Time since = io_.now();
   // Each shard's reply lands in its part of the grouped values; where that is the given order, they are `out` itself.
-  const bool in_place = route.order().empty();
+  const bool in_place = route.places().empty();
+  const size_t bytes = route.size() * spec.row_bytes();
   Buffer grouped;
-  if (!in_place) grouped = take_buffer(out.size_bytes());
-  const MutableBytes values = in_place ? std::as_writable_bytes(out) : grouped.bytes().first(out.size_bytes());
+  if (!in_place) grouped = take_buffer(bytes);
+  const MutableBytes values = in_place ? std::as_writable_bytes(out) : grouped.bytes().first(bytes);
 
   std::vector<Task<Status>> calls;
   for (uint32_t s = 0; s < shards(); ++s) {
     const MutableBytes into =
-        values.subspan(route.begin(s) * spec->row_bytes(), route.keys(s).size() * spec->row_bytes());
-    calls.push_back(pull_keys_at(s, *spec, step, route, into, training));
+        values.subspan(route.begin(s) * spec.row_bytes(), route.keys(s).size() * spec.row_bytes());
+    calls.push_back(pull_keys_at(s, *created, pull_head(spec, step, training), route, into));
   }
   const Status outcome = co_await beside(std::move(calls));
   if (outcome.ok() && !in_place) {
-    scatter(reinterpret_cast<const Real*>(grouped.data()), route.order(), spec->width, out.data());
+    gather(reinterpret_cast<const Real*>(grouped.data()), route.places(), spec.width, out.data());
   }
   if (!in_place) give_buffer(std::move(grouped));
   ++counters_.pulls;
@@ -137,81 +207,124 @@ Task<Status> StoreClient::pull_keys(TableId table, int64_t step, const KeyRoute&
   co_return outcome;
 }
 
-Task<Status> StoreClient::pull_keys_at(uint32_t shard, const TableSpec& spec, int64_t step, const KeyRoute& route,
-                                       MutableBytes into, bool training) {
-  proto::PullRequest head;
-  head.set_step(step);
-  head.set_training(training);
+Task<Status> StoreClient::pull_keys_at(uint32_t shard, CreatedTable& table, proto::PullRequest head,
+                                       const KeyRoute& route, MutableBytes into) {
+  const uint64_t hash = route.keys_hash(shard);
   head.set_keys(route.keys(shard).size());
-  head.set_keys_hash(route.keys_hash(shard));
-  co_return co_await pull_at(shard, spec, std::move(head), bytes_of(route.keys(shard)), into);
-}
-
-Task<Status> StoreClient::pull_at(uint32_t shard, const TableSpec& spec, proto::PullRequest head, Bytes keys,
-                                  MutableBytes into) {
-  head.set_table(spec.id);
-  head.set_rank(rank_);
+  head.set_keys_hash(hash);
+  head.set_packed(route.order() == KeyOrder::kSorted);
+  head.set_with_keys(!table.known[shard].contains(hash));
+  std::vector<std::byte> packed;
   Call request{.to = shards_[shard], .service = services::kPull};
-  request.body[0] = keys;
+  request.priority = Priority::kUrgent;
   request.reply_into = into;
   const Deadline deadline = io_.within(config_.call_timeout, "pull", head.step());
-  auto answer = co_await call<proto::PullReply>(io_, request, head, deadline);
-  if (!answer.ok()) co_return answer.status();
-  co_return check_reply(spec, into.size(), answer->body_bytes);
+  while (true) {
+    if (head.with_keys()) request.body[0] = wire_keys(route, shard, &packed);
+    counters_.lists_known += head.with_keys() ? 0 : 1;
+    counters_.bytes_pulled += request.body[0].size() + into.size();
+    auto answer = co_await call<proto::PullReply>(io_, request, head, deadline);
+    if (!answer.ok()) co_return answer.status();
+    if (!answer->head.keys_needed()) {
+      // What an evaluation looks up need not stay known: some of its keys may have no rows.
+      if (head.training()) table.known[shard].add(hash);
+      co_return check_reply(table.spec, into.size(), answer->body_bytes);
+    }
+    if (head.with_keys()) co_return keys_asked_twice(table.spec, shard);
+    ++counters_.lists_resent;
+    table.known[shard].remove(hash);
+    head.set_with_keys(true);
+  }
+}
+
+Task<Status> StoreClient::intent(TableId table, const KeyRoute& route) {
+  const auto found = tables_.find(table);
+  if (found == tables_.end() || !found->second.spec.sparse) {
+    co_return error(Code::kNotFound, "there is no sparse table {} that this client created", table);
+  }
+  std::vector<Task<Status>> calls;
+  for (uint32_t s = 0; s < shards(); ++s) {
+    if (route.keys(s).empty() || found->second.known[s].contains(route.keys_hash(s))) continue;
+    proto::PullRequest head = pull_head(found->second.spec, 0, true);
+    head.set_intent(true);
+    calls.push_back(pull_keys_at(s, found->second, std::move(head), route, MutableBytes()));
+  }
+  co_return co_await beside(std::move(calls));
 }
 
 // --- push
 
+proto::PushRequest StoreClient::push_head(const TableSpec& spec, int64_t step) const {
+  proto::PushRequest head;
+  head.set_job(job_.id);
+  head.set_table(spec.id);
+  head.set_step(step);
+  head.set_rank(rank_);
+  return head;
+}
+
 template <class Real>
-Task<Status> StoreClient::push(TableId table, int64_t step, const KeyRoute& route, std::span<const Real> gradients) {
-  CO_ASSIGN(const TableSpec* const spec, find<Real>(table, true));
+Task<Result<Pushed>> StoreClient::push(TableId table, int64_t step, const KeyRoute& route,
+                                       std::span<const Real> gradients) {
+  CO_ASSIGN(CreatedTable* const created, find<Real>(table, true));
+  const TableSpec& spec = created->spec;
   CHECK(route.shards() == shards());
-  CHECK(gradients.size() == route.size() * spec->width);
+  CHECK(gradients.size() == route.given() * spec.width);
   const Time since = io_.now();
-  const bool in_place = route.order().empty();
+  const bool in_place = route.places().empty();
+  const size_t bytes = route.size() * spec.row_bytes();
   Buffer grouped;
   if (!in_place) {
-    grouped = take_buffer(gradients.size_bytes());
-    gather(gradients.data(), route.order(), spec->width, reinterpret_cast<Real*>(grouped.data()));
+    grouped = take_buffer(bytes);
+    scatter(gradients.data(), route, spec.width, reinterpret_cast<Real*>(grouped.data()));
   }
-  const Bytes values = in_place ? bytes_of(gradients) : Bytes(grouped.bytes()).first(gradients.size_bytes());
+  const Bytes values = in_place ? bytes_of(gradients) : Bytes(grouped.bytes()).first(bytes);
 
   // A shard that none of the keys are on gets a push too: it counts the workers.
+  std::vector<Pushed> parts(shards());
   std::vector<Task<Status>> calls;
   for (uint32_t s = 0; s < shards(); ++s) {
-    const Bytes part = values.subspan(route.begin(s) * spec->row_bytes(), route.keys(s).size() * spec->row_bytes());
-    calls.push_back(push_keys_at(s, *spec, step, route, part));
+    const Bytes part = values.subspan(route.begin(s) * spec.row_bytes(), route.keys(s).size() * spec.row_bytes());
+    calls.push_back(push_keys_at(s, *created, step, route, part, &parts[s]));
   }
   const Status outcome = co_await beside(std::move(calls));
   if (!in_place) give_buffer(std::move(grouped));
   ++counters_.pushes;
   counters_.keys_pushed += route.size();
   counters_.push_wait += io_.now() - since;
-  co_return outcome;
+  if (!outcome.ok()) co_return outcome;
+  co_return joined(parts);
 }
 
-Task<Status> StoreClient::push_keys_at(uint32_t shard, const TableSpec& spec, int64_t step, const KeyRoute& route,
-                                       Bytes gradients) {
-  proto::PushRequest head;
-  head.set_table(spec.id);
-  head.set_step(step);
-  head.set_rank(rank_);
+Task<Status> StoreClient::push_keys_at(uint32_t shard, CreatedTable& table, int64_t step, const KeyRoute& route,
+                                       Bytes gradients, Pushed* pushed) {
+  const uint64_t hash = route.keys_hash(shard);
+  proto::PushRequest head = push_head(table.spec, step);
   head.set_keys(route.keys(shard).size());
-  head.set_keys_hash(route.keys_hash(shard));
+  head.set_keys_hash(hash);
+  head.set_with_keys(!table.known[shard].contains(hash));
+  std::vector<std::byte> packed;
   Call request{.to = shards_[shard], .service = services::kPush};
   request.body[1] = gradients;
   const Deadline deadline = io_.within(config_.call_timeout, "push", step);
-  auto answer = co_await call<proto::PushReply>(io_, request, head, deadline);
-  if (!answer.ok()) co_return answer.status();
-  if (!answer->head.keys_needed()) co_return Status();
-
-  ++counters_.key_lists_resent;
-  head.set_with_keys(true);
-  request.body[0] = bytes_of(route.keys(shard));
-  auto second = co_await call<proto::PushReply>(io_, request, head, deadline);
-  if (!second.ok()) co_return second.status();
-  if (!second->head.keys_needed()) co_return Status();
-  co_return error(Code::kCorrupt, "push to {}: shard {} asks for keys that it was sent", spec.label(), shard);
+  while (true) {
+    if (head.with_keys()) request.body[0] = wire_keys(route, shard, &packed);
+    head.set_packed_bytes(packed.size());
+    counters_.lists_known += head.with_keys() ? 0 : 1;
+    counters_.bytes_pushed += request.body[0].size() + gradients.size();
+    auto answer = co_await call<proto::PushReply>(io_, request, head, deadline);
+    if (!answer.ok()) co_return answer.status();
+    if (!answer->head.keys_needed()) {
+      if (head.keys() > 0) table.known[shard].add(hash);
+      *pushed = {.step = answer->head.step(), .late = answer->head.late()};
+      counters_.late += pushed->late ? 1 : 0;
+      co_return Status();
+    }
+    if (head.with_keys()) co_return keys_asked_twice(table.spec, shard);
+    ++counters_.lists_resent;
+    table.known[shard].remove(hash);
+    head.set_with_keys(true);
+  }
 }
 
 // --- ranges
@@ -227,15 +340,23 @@ Task<Status> StoreClient::read_range(TableId table, int64_t step, uint64_t begin
 
 template <class Real>
 Task<Status> StoreClient::pull_values(TableId table, int64_t step, uint64_t begin, std::span<Real> out, bool training) {
-  CO_ASSIGN(const TableSpec* const spec, find<Real>(table, false));
-  CHECK(begin <= spec->size && out.size() <= spec->size - begin);
+  CO_ASSIGN(CreatedTable* const created, find<Real>(table, false));
+  const TableSpec& spec = created->spec;
+  CHECK(begin <= spec.size && out.size() <= spec.size - begin);
   const Time since = io_.now();
   std::vector<Task<Status>> calls;
   for (uint32_t s = 0; s < shards(); ++s) {
-    const Range part = overlap({begin, begin + out.size()}, shard_range(spec->size, s, shards()));
-    if (part.size() == 0) continue;
-    const MutableBytes into = std::as_writable_bytes(out.subspan(part.begin - begin, part.size()));
-    calls.push_back(pull_range_at(s, *spec, step, part, into, training));
+    const Range here = spec.range_at(s, shards());
+    Range part = overlap({begin, begin + out.size()}, here);
+    // Who asks for nothing still asks every shard whether the step may begin.
+    if (part.size() == 0 && !out.empty()) continue;
+    if (part.size() == 0) part = {here.begin, here.begin};
+    proto::PullRequest head = pull_head(spec, step, training);
+    head.set_begin(part.begin);
+    head.set_end(part.end);
+    const MutableBytes into =
+        out.empty() ? MutableBytes() : std::as_writable_bytes(out.subspan(part.begin - begin, part.size()));
+    calls.push_back(pull_range_at(s, spec, std::move(head), into));
   }
   const Status outcome = co_await beside(std::move(calls));
   ++counters_.pulls;
@@ -244,49 +365,108 @@ Task<Status> StoreClient::pull_values(TableId table, int64_t step, uint64_t begi
   co_return outcome;
 }
 
-Task<Status> StoreClient::pull_range_at(uint32_t shard, const TableSpec& spec, int64_t step, Range range,
-                                        MutableBytes into, bool training) {
-  proto::PullRequest head;
-  head.set_step(step);
-  head.set_training(training);
-  head.set_begin(range.begin);
-  head.set_end(range.end);
-  co_return co_await pull_at(shard, spec, std::move(head), Bytes(), into);
+Task<Status> StoreClient::pull_range_at(uint32_t shard, const TableSpec& spec, proto::PullRequest head,
+                                        MutableBytes into) {
+  Call request{.to = shards_[shard], .service = services::kPull};
+  request.priority = Priority::kUrgent;
+  request.reply_into = into;
+  counters_.bytes_pulled += into.size();
+  const Deadline deadline = io_.within(config_.call_timeout, "pull", head.step());
+  auto answer = co_await call<proto::PullReply>(io_, request, head, deadline);
+  if (!answer.ok()) co_return answer.status();
+  co_return check_reply(spec, into.size(), answer->body_bytes);
 }
 
 template <class Real>
-Task<Status> StoreClient::push_range(TableId table, int64_t step, uint64_t begin, std::span<const Real> gradients) {
-  CO_ASSIGN(const TableSpec* const spec, find<Real>(table, false));
-  CHECK(begin <= spec->size && gradients.size() <= spec->size - begin);
+Task<Result<Pushed>> StoreClient::push_range(TableId table, int64_t step, uint64_t begin,
+                                             std::span<const Real> gradients) {
+  CO_ASSIGN(CreatedTable* const created, find<Real>(table, false));
+  const TableSpec& spec = created->spec;
+  CHECK(begin <= spec.size && gradients.size() <= spec.size - begin);
   const Time since = io_.now();
+  std::vector<Pushed> parts(shards());
   std::vector<Task<Status>> calls;
   for (uint32_t s = 0; s < shards(); ++s) {
-    const Range here = shard_range(spec->size, s, shards());
+    const Range here = spec.range_at(s, shards());
     Range part = overlap({begin, begin + gradients.size()}, here);
     if (part.size() == 0) part = {here.begin, here.begin};
     const Bytes values = part.size() == 0 ? Bytes() : bytes_of(gradients.subspan(part.begin - begin, part.size()));
-    calls.push_back(push_range_at(s, *spec, step, part, values));
+    calls.push_back(push_range_at(s, spec, step, part, values, &parts[s]));
   }
   const Status outcome = co_await beside(std::move(calls));
   ++counters_.pushes;
   counters_.keys_pushed += gradients.size();
   counters_.push_wait += io_.now() - since;
-  co_return outcome;
+  if (!outcome.ok()) co_return outcome;
+  co_return joined(parts);
 }
 
 Task<Status> StoreClient::push_range_at(uint32_t shard, const TableSpec& spec, int64_t step, Range range,
-                                        Bytes gradients) {
-  proto::PushRequest head;
-  head.set_table(spec.id);
-  head.set_step(step);
-  head.set_rank(rank_);
+                                        Bytes gradients, Pushed* pushed) {
+  proto::PushRequest head = push_head(spec, step);
   head.set_begin(range.begin);
   head.set_end(range.end);
   Call request{.to = shards_[shard], .service = services::kPush};
   request.body[0] = gradients;
+  counters_.bytes_pushed += gradients.size();
   const Deadline deadline = io_.within(config_.call_timeout, "push", step);
   auto answer = co_await call<proto::PushReply>(io_, request, head, deadline);
-  co_return answer.status();
+  if (!answer.ok()) co_return answer.status();
+  *pushed = {.step = answer->head.step(), .late = answer->head.late()};
+  counters_.late += pushed->late ? 1 : 0;
+  co_return Status();
+}
+
+// --- functions, statistics
+
+Task<Result<std::vector<std::vector<std::byte>>>> StoreClient::call_function(TableId table, std::string function,
+                                                                             Bytes argument) {
+  const auto found = tables_.find(table);
+  if (found == tables_.end()) co_return error(Code::kNotFound, "table {} was not created by this client", table);
+  std::vector<std::vector<std::byte>> results(shards());
+  std::vector<Task<Status>> calls;
+  for (uint32_t s = 0; s < shards(); ++s) {
+    calls.push_back(function_at(s, found->second.spec, function, argument, &results[s]));
+  }
+  CO_TRY(co_await beside(std::move(calls)));
+  co_return results;
+}
+
+Task<Status> StoreClient::function_at(uint32_t shard, const TableSpec& spec, const std::string& function,
+                                      Bytes argument, std::vector<std::byte>* result) {
+  proto::FunctionRequest head;
+  head.set_job(job_.id);
+  head.set_table(spec.id);
+  head.set_function(function);
+  Call request{.to = shards_[shard], .service = services::kFunction};
+  request.body[0] = argument;
+  request.own_reply = true;
+  const Deadline deadline = io_.within(config_.call_timeout, "server function");
+  // Not repeated: it may have been run.
+  Result<Received> answer = co_await call_once(io_, request, serialize(head), deadline);
+  if (!answer.ok()) co_return answer.status();
+  const Bytes body = answer->body.bytes();
+  result->assign(body.begin(), body.end());
+  co_return Status();
+}
+
+Task<Result<std::vector<proto::StatsReply>>> StoreClient::stats() {
+  std::vector<proto::StatsReply> replies(shards());
+  std::vector<Task<Status>> calls;
+  for (uint32_t s = 0; s < shards(); ++s) calls.push_back(stats_at(s, &replies[s]));
+  CO_TRY(co_await beside(std::move(calls)));
+  co_return replies;
+}
+
+Task<Status> StoreClient::stats_at(uint32_t shard, proto::StatsReply* stats) {
+  proto::StatsRequest head;
+  head.set_job(job_.id);
+  const Call request{.to = shards_[shard], .service = services::kStats};
+  const Deadline deadline = io_.within(config_.call_timeout, "statistics");
+  auto answer = co_await call<proto::StatsReply>(io_, request, head, deadline);
+  if (!answer.ok()) co_return answer.status();
+  *stats = std::move(answer->head);
+  co_return Status();
 }
 
 // --- dump
@@ -294,6 +474,7 @@ Task<Status> StoreClient::push_range_at(uint32_t shard, const TableSpec& spec, i
 template <class Real>
 Task<Status> StoreClient::dump_shard(uint32_t shard, const TableSpec& spec, int64_t step, TableDump<Real>& dump) {
   proto::ExportRequest head;
+  head.set_job(job_.id);
   head.set_table(spec.id);
   head.set_step(step);
   Call request{.to = shards_[shard], .service = services::kExport};
@@ -343,23 +524,24 @@ TableDump<Real> joined(std::vector<TableDump<Real>> parts, const TableSpec& spec
 
 template <class Real>
 Task<Result<TableDump<Real>>> StoreClient::dump(TableId table, int64_t step) {
-  const auto found = specs_.find(table);
-  const bool sparse = found != specs_.end() && found->second.sparse;
-  CO_ASSIGN(const TableSpec* const spec, find<Real>(table, sparse));
+  const auto found = tables_.find(table);
+  const bool sparse = found != tables_.end() && found->second.spec.sparse;
+  CO_ASSIGN(CreatedTable* const created, find<Real>(table, sparse));
+  const TableSpec& spec = created->spec;
   std::vector<TableDump<Real>> parts(shards());
   std::vector<Task<Status>> calls;
-  for (uint32_t s = 0; s < shards(); ++s) calls.push_back(dump_shard(s, *spec, step, parts[s]));
+  for (uint32_t s = 0; s < shards(); ++s) calls.push_back(dump_shard(s, spec, step, parts[s]));
   CO_TRY(co_await beside(std::move(calls)));
-  co_return joined(std::move(parts), *spec);
+  co_return joined(std::move(parts), spec);
 }
 
 #define TALWEG_STORE_CLIENT_FOR(Real)                                                                \
   template Task<Status> StoreClient::pull(TableId, int64_t, const KeyRoute&, std::span<Real>);       \
   template Task<Status> StoreClient::read(TableId, int64_t, const KeyRoute&, std::span<Real>);       \
-  template Task<Status> StoreClient::push(TableId, int64_t, const KeyRoute&, std::span<const Real>); \
+  template Task<Result<Pushed>> StoreClient::push(TableId, int64_t, const KeyRoute&, std::span<const Real>); \
   template Task<Status> StoreClient::pull_range(TableId, int64_t, uint64_t, std::span<Real>);        \
   template Task<Status> StoreClient::read_range(TableId, int64_t, uint64_t, std::span<Real>);        \
-  template Task<Status> StoreClient::push_range(TableId, int64_t, uint64_t, std::span<const Real>);  \
+  template Task<Result<Pushed>> StoreClient::push_range(TableId, int64_t, uint64_t, std::span<const Real>);  \
   template Task<Result<TableDump<Real>>> StoreClient::dump(TableId, int64_t);
 TALWEG_STORE_CLIENT_FOR(float)
 TALWEG_STORE_CLIENT_FOR(double)

@@ -5,14 +5,17 @@
 //   ... compute gradients ...
 //   co_await store.push<float>(kTable, step, route, gradients);
 //
-// Every training step pulls and pushes each table once: a shard counts pushes to know when a step is over. All calls
-// repeat themselves over lost connections, and a repeated push counts once. The keys travel once a step: the push of
-// the keys that were pulled sends values only. Spans and routes must stay valid until the call ends. Not thread-safe;
-// calls for different tables may be under way beside each other.
+// Every step pulls and pushes each table once: a shard counts pushes to know how far a worker is. All calls repeat
+// themselves over lost connections, and a repeated push counts once. A key list that a shard knows already, from this
+// step's pull or from an earlier step, travels as a hash. Spans and routes must stay valid until the call ends. Not
+// thread-safe; calls may be under way beside each other.
 #pragma once
 
+#include <deque>
 #include <map>
+#include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "io/rpc.h"
@@ -22,7 +25,9 @@
 
 namespace talweg::proto {
 class PullRequest;
-}
+class PushRequest;
+class StatsReply;
+}  // namespace talweg::proto
 
 namespace talweg {
 
@@ -33,42 +38,82 @@ struct TableDump {
   std::vector<Real> values;    // spec.width for each key
 };
 
+// The job whose tables a client uses. All its clients must say the same.
+struct StoreJob {
+  uint64_t id = 0;
+  std::string name = "job";
+  uint32_t workers = 1;
+  uint64_t max_bytes = 0;  // of its tables on one shard; 0: no limit of its own
+};
+
+// What became of a push.
+struct Pushed {
+  int64_t step = 0;   // steps of the table that are over, on the shard that is furthest
+  bool late = false;  // some shard's step was over without it
+};
+
 class StoreClient {
  public:
   // Shard i is node shards[i]. Who only reads needs no rank of its own.
-  StoreClient(Io& io, std::vector<Peer> shards, uint32_t rank, StoreConfig config);
+  StoreClient(Io& io, std::vector<Peer> shards, StoreJob job, uint32_t rank, StoreConfig config);
 
   uint32_t shards() const { return static_cast<uint32_t>(shards_.size()); }
+  KeyOrder key_order() const { return config_.pack_keys ? KeyOrder::kSorted : KeyOrder::kGiven; }
   const StoreClientCounters& counters() const { return counters_; }
 
   // Makes the table on all shards, or finds it there. Every client does this before it uses a table.
   Task<Status> create(TableSpec spec);
+  // Forgets the job and its tables on all shards.
+  Task<Status> drop_job();
 
-  // The rows of the route's keys as they are when all pushes before `step` are in; rows that are new are made.
+  // The rows of the route's keys, when the table's clock lets this worker begin `step`; rows that are new are made.
   template <class Real>
   Task<Status> pull(TableId table, int64_t step, const KeyRoute& route, std::span<Real> out);
-  // This worker's share of `step`: one row of gradients for each key of the route.
+  // This worker's share of `step`: one row of gradients for each key that the route was given.
   template <class Real>
-  Task<Status> push(TableId table, int64_t step, const KeyRoute& route, std::span<const Real> gradients);
-  // As pull, for evaluation: makes no rows (they read as zero) and takes no part in training.
+  Task<Result<Pushed>> push(TableId table, int64_t step, const KeyRoute& route, std::span<const Real> gradients);
+  // As pull, for evaluation: makes no rows (they read as zero) and takes no part in training. Waits until all steps
+  // before `step` are over.
   template <class Real>
   Task<Status> read(TableId table, int64_t step, const KeyRoute& route, std::span<Real> out);
+  // Says that these keys will be pulled soon: the shards look them up and make their rows meanwhile.
+  Task<Status> intent(TableId table, const KeyRoute& route);
 
   // The same for [begin, begin + size of the span) of a dense table.
   template <class Real>
   Task<Status> pull_range(TableId table, int64_t step, uint64_t begin, std::span<Real> out);
   template <class Real>
-  Task<Status> push_range(TableId table, int64_t step, uint64_t begin, std::span<const Real> gradients);
+  Task<Result<Pushed>> push_range(TableId table, int64_t step, uint64_t begin, std::span<const Real> gradients);
   template <class Real>
   Task<Status> read_range(TableId table, int64_t step, uint64_t begin, std::span<Real> out);
 
-  // The whole table, when all pushes before `step` are in.
+  // The whole table, when all steps before `step` are over.
   template <class Real>
   Task<Result<TableDump<Real>>> dump(TableId table, int64_t step);
+  // Runs a registered function (store/functions.h) on every shard; their results in the order of the shards.
+  Task<Result<std::vector<std::vector<std::byte>>>> call_function(TableId table, std::string function, Bytes argument);
+  // What the shards have counted for this job, in their order.
+  Task<Result<std::vector<proto::StatsReply>>> stats();
 
  private:
+  // The hashes of key lists that a shard should know.
+  class KnownLists {
+   public:
+    bool contains(uint64_t hash) const { return hashes_.contains(hash); }
+    void add(uint64_t hash);
+    void remove(uint64_t hash) { hashes_.erase(hash); }
+
+   private:
+    std::set<uint64_t> hashes_;
+    std::deque<uint64_t> order_;
+  };
+  struct CreatedTable {
+    TableSpec spec;
+    std::vector<KnownLists> known;  // by shard
+  };
+
   template <class Real>
-  Result<const TableSpec*> find(TableId table, bool sparse) const;
+  Result<CreatedTable*> find(TableId table, bool sparse);
   template <class Real>
   Task<Status> pull_keys(TableId table, int64_t step, const KeyRoute& route, std::span<Real> out, bool training);
   template <class Real>
@@ -78,24 +123,32 @@ class StoreClient {
 
   // One shard's part.
   Task<Status> create_at(uint32_t shard, const TableSpec& spec);
-  Task<Status> pull_keys_at(uint32_t shard, const TableSpec& spec, int64_t step, const KeyRoute& route,
-                            MutableBytes into, bool training);
-  Task<Status> pull_at(uint32_t shard, const TableSpec& spec, proto::PullRequest head, Bytes keys, MutableBytes into);
-  Task<Status> push_keys_at(uint32_t shard, const TableSpec& spec, int64_t step, const KeyRoute& route,
-                            Bytes gradients);
-  Task<Status> pull_range_at(uint32_t shard, const TableSpec& spec, int64_t step, Range range, MutableBytes into,
-                             bool training);
-  Task<Status> push_range_at(uint32_t shard, const TableSpec& spec, int64_t step, Range range, Bytes gradients);
+  Task<Status> drop_at(uint32_t shard);
+  Task<Status> pull_keys_at(uint32_t shard, CreatedTable& table, proto::PullRequest head, const KeyRoute& route,
+                            MutableBytes into);
+  Task<Status> pull_range_at(uint32_t shard, const TableSpec& spec, proto::PullRequest head, MutableBytes into);
+  Task<Status> push_keys_at(uint32_t shard, CreatedTable& table, int64_t step, const KeyRoute& route, Bytes gradients,
+                            Pushed* pushed);
+  Task<Status> push_range_at(uint32_t shard, const TableSpec& spec, int64_t step, Range range, Bytes gradients,
+                             Pushed* pushed);
+  Task<Status> function_at(uint32_t shard, const TableSpec& spec, const std::string& function, Bytes argument,
+                           std::vector<std::byte>* result);
+  Task<Status> stats_at(uint32_t shard, proto::StatsReply* stats);
   Task<Status> beside(std::vector<Task<Status>> calls);
+  proto::PullRequest pull_head(const TableSpec& spec, int64_t step, bool training) const;
+  proto::PushRequest push_head(const TableSpec& spec, int64_t step) const;
+  // The keys as they travel; `packed` holds them if they are packed.
+  Bytes wire_keys(const KeyRoute& route, uint32_t shard, std::vector<std::byte>* packed) const;
 
   Buffer take_buffer(size_t bytes);
   void give_buffer(Buffer buffer);
 
   Io& io_;
   const std::vector<Peer> shards_;
+  const StoreJob job_;
   const uint32_t rank_;
   const StoreConfig config_;
-  std::map<TableId, TableSpec> specs_;
+  std::map<TableId, CreatedTable> tables_;
   std::vector<Buffer> spare_buffers_;
   StoreClientCounters counters_;
 };

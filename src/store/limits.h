@@ -6,7 +6,10 @@
 
 namespace talweg::limits {
 
+// Tables of one job, and jobs, on one shard.
 constexpr uint32_t kMaxTables = 256;
+constexpr uint32_t kMaxJobs = 256;
+constexpr uint32_t kMaxWorkers = 1 << 20;
 constexpr uint32_t kMaxShards = 1 << 16;
 // Values in one row of a sparse table.
 constexpr uint32_t kMaxWidth = 1 << 16;
@@ -20,6 +23,10 @@ constexpr int64_t kStepsAhead = 4;
 constexpr size_t kWaitingPulls = 4096;
 // Values and keys in one piece of an export.
 constexpr size_t kExportPieceBytes = size_t{4} << 20;
+// Key lists that a client takes a shard to know, per table.
+constexpr size_t kKnownLists = 4096;
+// Hottest keys that a table's statistics tell.
+constexpr size_t kHotKeys = 10;
 // Buffers that a client or a shard keeps for its next pulls and pushes.
 constexpr size_t kSpareBuffers = 8;
 

@@ -24,22 +24,28 @@ uint64_t hash_keys(std::span<const uint64_t> keys) {
   return hash;
 }
 
-KeyRoute::KeyRoute(uint32_t shards) : shards_(shards), begin_(shards + 1), next_(shards), hashes_(shards) {
+KeyRoute::KeyRoute(uint32_t shards, KeyOrder order)
+    : shards_(shards), order_(order), begin_(shards + 1), next_(shards), hashes_(shards) {
   CHECK(shards >= 1 && shards <= limits::kMaxShards);
 }
 
 void KeyRoute::build(std::span<const uint64_t> keys) {
   CHECK(keys.size() <= limits::kMaxRows);
-  if (shards_ == 1) {
-    grouped_ = keys;
-    begin_[1] = keys.size();
-    hashes_[0] = hash_keys(keys);
-    return;
-  }
+  given_ = keys.size();
+  grouped_ = keys;
+  std::fill(begin_.begin(), begin_.end(), 0);
+  begin_[shards_] = keys.size();
+  places_.clear();
+  if (shards_ > 1) group();
+  if (order_ == KeyOrder::kSorted) sort_and_merge();
+  for (uint32_t s = 0; s < shards_; ++s) hashes_[s] = hash_keys(this->keys(s));
+}
+
+void KeyRoute::group() {
+  const std::span<const uint64_t> keys = grouped_;
   shard_of_.resize(keys.size());
   storage_.resize(keys.size());
-  order_.resize(keys.size());
-
+  places_.resize(keys.size());
   std::fill(begin_.begin(), begin_.end(), 0);
   for (size_t i = 0; i < keys.size(); ++i) {
     shard_of_[i] = talweg::shard_of(keys[i], shards_);
@@ -50,10 +56,32 @@ void KeyRoute::build(std::span<const uint64_t> keys) {
   for (size_t i = 0; i < keys.size(); ++i) {
     const size_t at = next_[shard_of_[i]]++;
     storage_[at] = keys[i];
-    order_[at] = static_cast<uint32_t>(i);
+    places_[i] = static_cast<uint32_t>(at);
   }
   grouped_ = storage_;
-  for (uint32_t s = 0; s < shards_; ++s) hashes_[s] = hash_keys(this->keys(s));
+}
+
+// Shard by shard, in place: what is merged moves the later shards to the front.
+void KeyRoute::sort_and_merge() {
+  std::vector<uint32_t> given_as(given_);  // grouped place -> number
+  for (size_t i = 0; i < given_; ++i) given_as[places_.empty() ? i : places_[i]] = static_cast<uint32_t>(i);
+  std::vector<uint64_t> merged;
+  merged.reserve(given_);
+  places_.resize(given_);
+  for (uint32_t s = 0; s < shards_; ++s) {
+    sorting_.clear();
+    for (size_t at = begin_[s]; at < begin_[s + 1]; ++at) sorting_.emplace_back(grouped_[at], given_as[at]);
+    std::sort(sorting_.begin(), sorting_.end());
+    next_[s] = merged.size();
+    for (const auto& [key, number] : sorting_) {
+      if (merged.size() == next_[s] || merged.back() != key) merged.push_back(key);
+      places_[number] = static_cast<uint32_t>(merged.size() - 1);
+    }
+  }
+  std::copy(next_.begin(), next_.end(), begin_.begin());
+  begin_[shards_] = merged.size();
+  storage_ = std::move(merged);
+  grouped_ = storage_;
 }
 
 }  // namespace talweg

@@ -19,9 +19,10 @@ namespace talweg {
 // What one worker brings to one step. It keeps the request's body, in which the gradients lie: nothing is copied.
 struct Contribution {
   Buffer body;
-  size_t gradients_at = 0;     // in the body
-  std::vector<uint32_t> rows;  // sparse: one for each row of gradients
-  Range range;                 // dense: positions in the shard
+  size_t gradients_at = 0;               // in the body
+  std::span<const uint32_t> rows;        // sparse: one for each row of gradients
+  std::shared_ptr<const void> rows_own;  // keeps them
+  Range range;                           // dense: positions in the shard
 
   Bytes gradients() const { return body.bytes().subspan(gradients_at); }
 };

@@ -9,6 +9,12 @@ namespace talweg {
 
 std::string TableSpec::label() const { return fmt::format("table '{}'", name); }
 
+Range TableSpec::range_at(uint32_t shard, uint32_t shards) const {
+  if (columns == 0) return shard_range(size, shard, shards);
+  const Range rows = shard_range(size / columns, shard, shards);
+  return {rows.begin * columns, rows.end * columns};
+}
+
 Status check(const TableSpec& spec, uint32_t shards) {
   if (spec.name.empty() || spec.name.size() > limits::kMaxNameBytes) {
     return error(Code::kInvalid, "table {} needs a name of 1 to {} bytes", spec.id, limits::kMaxNameBytes);
@@ -41,6 +47,9 @@ proto::TableSpec to_proto(const TableSpec& spec) {
   out.set_size(spec.size);
   out.set_value_type(static_cast<uint32_t>(spec.type));
   out.set_optimizer(config_to_text(spec.optimizer));
+  out.set_sync(spec.sync.text());
+  out.set_rate_by_staleness(spec.rate_by_staleness);
+  out.set_non_finite(static_cast<uint32_t>(spec.non_finite));
   return out;
 }
 
@@ -50,6 +59,13 @@ Result<TableSpec> from_proto(const proto::TableSpec& in) {
     return error(Code::kInvalid, "{} has an unknown value type {}", spec.label(), in.value_type());
   }
   spec.type = static_cast<ValueType>(in.value_type());
+  if (in.non_finite() >= std::size(Choices<NonFinite>::names)) {
+    return error(Code::kInvalid, "{} has an unknown policy {} for gradients that are not finite", spec.label(),
+                 in.non_finite());
+  }
+  spec.non_finite = static_cast<NonFinite>(in.non_finite());
+  spec.rate_by_staleness = in.rate_by_staleness();
+  ASSIGN(spec.sync, Sync::from_text(in.sync()));
   ASSIGN(spec.optimizer, config_from_text<OptimizerConfig>(in.optimizer(), "the optimizer of " + spec.label()));
   return spec;
 }

@@ -8,6 +8,8 @@
 #include "base/config.h"
 #include "base/status.h"
 #include "optim/optimizer.h"
+#include "store/routing.h"
+#include "store/sync.h"
 
 namespace talweg::proto {
 class TableSpec;
@@ -28,6 +30,16 @@ constexpr ValueType kValueType = sizeof(Real) == 4 ? ValueType::kFloat32 : Value
 constexpr std::string_view name_of(ValueType type) { return Choices<ValueType>::names[static_cast<size_t>(type)]; }
 constexpr size_t size_of(ValueType type) { return type == ValueType::kFloat32 ? 4 : 8; }
 
+// What becomes of a push with a gradient that is not finite.
+enum class NonFinite {
+  kRefuse,  // it is refused whole, and the error names the key
+  kZero,    // such gradients count as zero
+};
+template <>
+struct Choices<NonFinite> {
+  static constexpr std::string_view names[] = {"refuse", "zero"};
+};
+
 struct TableSpec {
   TableId id = 0;
   std::string name = {};
@@ -36,8 +48,13 @@ struct TableSpec {
   uint64_t size = 0;   // dense: values in all
   ValueType type = ValueType::kFloat32;
   OptimizerConfig optimizer = {};
+  Sync sync = {};
+  bool rate_by_staleness = false;  // asp, ssp, value: a stale push counts less
+  NonFinite non_finite = NonFinite::kRefuse;
 
   size_t row_bytes() const { return width * size_of(type); }
+  // Dense: the part that a shard holds. A matrix is cut between its rows.
+  Range range_at(uint32_t shard, uint32_t shards) const;
   std::string label() const;  // "table 'w'"
   bool operator==(const TableSpec&) const = default;
 };

@@ -1,6 +1,10 @@
 #include "train/worker.h"
 
-#include "model/ranking.h"
+#include <cmath>
+
+#include "train/batch_source.h"
+#include "train/busy.h"
+#include "train/downpour_exchange.h"
 #include "train/store_exchange.h"
 #include "train/train.pb.h"
 
@@ -16,127 +20,161 @@ template <class Real>
 class Worker {
  public:
   Worker(Io& io, Member& member, const JobConfig& job, uint32_t rank, TrainingData data,
-         std::unique_ptr<Model<Real>> model)
+         std::unique_ptr<Model<Real>> model, const OptimizerRegistry& optimizers)
       : io_(io),
         member_(member),
         job_(job),
         rank_(rank),
         data_(std::move(data)),
         model_(std::move(model)),
-        exchange_(io, job, rank, *model_),
-        sampler_(data_.train.rows(), static_cast<uint64_t>(job.train.batch), job.distribute.workers,
-                 job.train.shuffle ? std::optional(job.train.seed) : std::nullopt, job.train.partition),
-        last_report_(io.now()),
-        beside_(io) {}
+        source_(make_batch_source(io, job, rank, data_, busy_)),
+        beside_(io) {
+    if (job.distribute.push_every > 1 || job.distribute.fetch_every > 1) {
+      exchange_ = std::make_unique<DownpourExchange<Real>>(io, job, rank, *model_, optimizers);
+    } else {
+      exchange_ = std::make_unique<StoreExchange<Real>>(io, job, rank, *model_);
+    }
+    shares_.resize(exchange_->batches_in_use() + 1);
+  }
 
   Task<Status> run() {
-    CO_TRY(model_->check(data_.train).within("data.train"));
+    if (!job_.data.streams()) CO_TRY(model_->check(data_.train).within("data.train"));
     CO_TRY(model_->check(data_.test).within("data.test"));
-    CO_TRY(co_await exchange_.prepare());
-    for (epoch_ = 0; epoch_ < static_cast<uint64_t>(job_.train.epochs); ++epoch_) {
+    CO_TRY(co_await exchange_->prepare());
+    began_ = last_report_ = io_.now();
+    for (bool going_on = true; going_on; ++epoch_) {
       CO_TRY(co_await train_epoch());
+      CO_TRY(co_await exchange_->settle());
       CO_TRY(co_await evaluate());
+      const auto decision = co_await member_.decision("evaluated", job_.distribute.workers, kEvaluationPatience);
+      if (!decision.ok()) co_return decision.status();
+      going_on = !ended_ && !source_->is_last(epoch_) && *decision != kEnough;
     }
     co_return Status();
   }
 
  private:
-  // Pull, compute, push. While the pull is on its way the next batch is made ready.
+  // The others may still be training when this worker has evaluated.
+  static constexpr Duration kEvaluationPatience = std::chrono::minutes(30);
+
+  Share& share(int64_t step) { return shares_[static_cast<size_t>(step) % shares_.size()]; }
+
+  // Pull, compute, push. The next batch is made ready beside all that.
   Task<Status> train_epoch() {
-    const uint64_t steps = sampler_.steps_per_epoch();
-    co_await make_batch(0, &batches_[0]);
-    prepared_beside_ = Duration(0);
-    for (uint64_t t = 0; t < steps; ++t) {
-      Batch& batch = batches_[t % 2];
-      if (t + 1 < steps) beside_.spawn(make_batch(t + 1, &batches_[(t + 1) % 2]));
-      const Time begun = io_.now();
-      const Status pulled = co_await exchange_.begin(step_, batch, &parameters_);
+    const int64_t end = source_->end_of(epoch_);
+    int64_t prepared = step_;
+    beside_.spawn(make_ready(prepared));
+    while (step_ < end) {
       co_await beside_.join();
-      CO_TRY(pulled);
-      const Time computing = io_.now();
-      co_await compute(batch, sampler_.batch_rows(t));
-      const Time computed = io_.now();
-      CO_TRY(co_await exchange_.end(step_, batch, gradients_));
-      ++step_;
-      compute_time_ += computed - computing;
-      wait_time_ += (computing - begun) + (io_.now() - computed) - std::exchange(prepared_beside_, Duration(0));
+      CO_TRY(std::exchange(ready_, Status()));
+      if (prepared != step_) {
+        prepared = step_;
+        beside_.spawn(make_ready(prepared));
+        continue;
+      }
+      if ((ended_ = share(step_).ended)) break;
+      if (step_ + 1 < end) beside_.spawn(make_ready(prepared = step_ + 1));
+      const Batch& batch = share(step_).batch;
+      CO_TRY(co_await exchange_->begin(step_, batch, &parameters_));
+      co_await compute(batch, share(step_).rows_in_all);
+      auto next = co_await exchange_->end(step_, batch, &gradients_);
+      if (!next.ok()) co_return next.status();
+      // Where the others went on without this worker, so does it.
+      skipped_ += static_cast<uint64_t>(std::min(*next, end) - step_ - 1);
+      step_ = std::min(*next, end);
+      ++steps_done_;
       if (io_.now() - last_report_ >= kReportEvery) CO_TRY(co_await report(nullptr));
     }
-    co_return Status();
+    co_await beside_.join();
+    co_return std::exchange(ready_, Status());
   }
 
-  Task<> make_batch(uint64_t step_of_epoch, Batch* batch) {
-    sampler_.rows_of(epoch_, step_of_epoch, rank_, &rows_);
-    const double bytes =
-        static_cast<double>(rows_.size() * data_.train.nonzeros()) / static_cast<double>(data_.train.rows()) * 24;
-    const Time begun = io_.now();
-    co_await io_.compute(Cost{.flops = 0, .bytes = bytes},
-                         [this, batch] { builder_.build(data_.train, rows_, batch); });
-    compute_time_ += io_.now() - begun;
-    prepared_beside_ += io_.now() - begun;
+  Task<> make_ready(int64_t step) {
+    ready_ = co_await source_->fill(epoch_, step, &share(step));
+    if (!ready_.ok() || share(step).ended) co_return;
+    ready_ = co_await exchange_->expect(step, share(step).batch);
   }
 
   Task<> compute(const Batch& batch, uint64_t rows_in_all) {
-    // The mean over the rows of all workers, so that the sum on the servers is the gradient of the whole batch.
-    const Real scale = Real{1} / static_cast<Real>(rows_in_all);
+    // The mean over the rows of all workers that count, so that the sum on the servers is a batch's mean gradient.
+    const double counted = static_cast<double>(rows_in_all) * job_.distribute.counted_share();
+    const Real scale = Real{1} / static_cast<Real>(counted);
     StepResult result;
-    co_await io_.compute(to_io(model_->cost(batch)),
-                         [&, this] { result = model_->step(batch, parameters_, scale, &gradients_); });
+    co_await compute_busy(io_, busy_, to_io(model_->cost(batch)), [&, this] {
+      result = model_->step(batch, parameters_, scale, &gradients_);
+      if (job_.train.clip_norm > 0) clip();
+    });
     rows_done_ += result.rows;
     loss_sum_ += result.loss_sum;
     loss_rows_ += result.rows;
   }
 
+  // By the norm of this worker's whole gradient, against its share of the bound.
+  void clip() {
+    double squares = 0;
+    for (const auto& table : gradients_.tables) {
+      for (const Real g : table) squares += static_cast<double>(g) * g;
+    }
+    const double most = job_.train.clip_norm / job_.distribute.workers;
+    if (squares <= most * most) return;
+    const Real factor = static_cast<Real>(most / std::sqrt(squares));
+    for (auto& table : gradients_.tables) scale(std::span<Real>(table), factor);
+  }
+
   // This worker's share of the held-out rows, with the parameters as they are now. Nobody trains on until all are done.
   Task<Status> evaluate() {
-    proto::Evaluation evaluation;
-    evaluation.set_epoch(epoch_);
     const uint64_t workers = job_.distribute.workers, rows = data_.test.rows();
     const uint64_t end = rows * (rank_ + 1) / workers;
-    Ranking ranking;
+    Metrics metrics(model_->objective());
     for (uint64_t first = rows * rank_ / workers; first < end; first += kEvaluationBatch) {
       rows_.resize(std::min(kEvaluationBatch, end - first));
       for (size_t i = 0; i < rows_.size(); ++i) rows_[i] = first + i;
-      CO_TRY(co_await evaluate_rows(&ranking, &evaluation));
+      CO_TRY(co_await evaluate_rows(&metrics));
     }
-    ranking.visit([&](uint32_t bucket, uint64_t positives, uint64_t negatives) {
-      evaluation.add_bucket(bucket);
-      evaluation.add_positives(positives);
-      evaluation.add_negatives(negatives);
-    });
-    CO_TRY(co_await report(&evaluation));
-    co_return co_await member_.barrier("evaluated", static_cast<uint32_t>(workers));
+    proto::Evaluation evaluation;
+    evaluation.set_epoch(epoch_);
+    evaluation.set_metrics(metrics.serialize());
+    co_return co_await report(&evaluation);
   }
 
-  Task<Status> evaluate_rows(Ranking* ranking, proto::Evaluation* evaluation) {
-    Batch& batch = batches_[0];
+  Task<Status> evaluate_rows(Metrics* metrics) {
+    Batch& batch = shares_[0].batch;
     builder_.build(data_.test, rows_, &batch);
-    CO_TRY(co_await exchange_.read(step_, batch, &parameters_));
-    StepResult result;
-    co_await io_.compute(to_io(model_->cost(batch)),
-                         [&, this] { result = model_->evaluate(batch, parameters_, &scores_); });
-    for (size_t i = 0; i < batch.rows(); ++i) ranking->add(scores_[i], batch.labels[i] > 0);
-    evaluation->set_rows(evaluation->rows() + result.rows);
-    evaluation->set_loss_sum(evaluation->loss_sum() + result.loss_sum);
+    CO_TRY(co_await exchange_->read(step_, batch, &parameters_));
+    co_await compute_busy(io_, busy_, to_io(model_->cost(batch)),
+                          [&, this] { model_->evaluate(batch, parameters_, metrics); });
     co_return Status();
   }
 
   Task<Status> report(const proto::Evaluation* evaluation) {
+    const Time now = io_.now();
+    const ExchangeMeter meter = exchange_->meter(step_);
     proto::WorkerReport report;
+    report.set_rank(rank_);
     report.set_epoch(epoch_);
     report.set_step(static_cast<uint64_t>(step_));
+    report.set_rounds(static_cast<uint64_t>(meter.rounds));
+    report.set_steps_done(steps_done_);
+    report.set_steps_skipped(skipped_);
     report.set_rows(rows_done_);
     report.set_loss_sum(loss_sum_);
     report.set_loss_rows(loss_rows_);
-    report.set_compute_ns(static_cast<uint64_t>(compute_time_.count()));
-    report.set_wait_ns(static_cast<uint64_t>(wait_time_.count()));
+    report.set_compute_ns(static_cast<uint64_t>(busy_.busy(now).count()));
+    report.set_wait_ns(static_cast<uint64_t>((now - began_ - busy_.busy(now)).count()));
     report.set_bytes_sent(io_.counters().bytes_sent);
     report.set_bytes_received(io_.counters().bytes_received);
     report.set_messages_sent(io_.counters().messages_sent);
+    report.set_bytes_pushed(meter.bytes_pushed);
+    report.set_bytes_pulled(meter.bytes_pulled);
+    report.set_pulls(meter.pulls);
+    report.set_pushes(meter.pushes);
+    report.set_late(meter.late);
+    report.set_lists_known(meter.lists_known);
+    report.set_lists_resent(meter.lists_resent);
     if (evaluation != nullptr) *report.mutable_evaluation() = *evaluation;
     loss_sum_ = 0;
     loss_rows_ = 0;
-    last_report_ = io_.now();
+    last_report_ = now;
     co_return co_await member_.report(report.SerializeAsString());
   }
 
@@ -145,39 +183,43 @@ class Worker {
   const JobConfig& job_;
   const uint32_t rank_;
   const TrainingData data_;
+  BusyMeter busy_;
   const std::unique_ptr<Model<Real>> model_;
-  StoreExchange<Real> exchange_;
-  const Sampler sampler_;
-  BatchBuilder builder_;
+  std::unique_ptr<Exchange<Real>> exchange_;
+  const std::unique_ptr<BatchSource> source_;
 
   uint64_t epoch_ = 0;
-  int64_t step_ = 0;  // over all epochs
-  std::vector<uint64_t> rows_;
-  std::array<Batch, 2> batches_;
+  int64_t step_ = 0;    // over all epochs
+  bool ended_ = false;  // the stream
+  std::vector<Share> shares_;  // by step, modulo their number
+  Status ready_;               // of the share that was made last
   Parameters<Real> parameters_;
   Gradients<Real> gradients_;
-  std::vector<float> scores_;
+  BatchBuilder builder_;  // of evaluation
+  std::vector<uint64_t> rows_;
 
-  uint64_t rows_done_ = 0, loss_rows_ = 0;
+  uint64_t steps_done_ = 0, skipped_ = 0, rows_done_ = 0, loss_rows_ = 0;
   double loss_sum_ = 0;
-  Duration compute_time_{}, wait_time_{};
-  Duration prepared_beside_{};  // the part of the step's waiting in which the next batch was made
-  Time last_report_;
+  Time began_{}, last_report_{};
   TaskSet beside_;
 };
 
 template <class Real>
-Task<Status> run_typed(Io& io, Member& member, const JobConfig& job, uint32_t rank, TrainingData data) {
+Task<Status> run_typed(Io& io, Member& member, const JobConfig& job, uint32_t rank, TrainingData data,
+                       const OptimizerRegistry& optimizers) {
   CO_ASSIGN(auto model, make_model<Real>(job.model));
-  Worker<Real> worker(io, member, job, rank, std::move(data), std::move(model));
+  Worker<Real> worker(io, member, job, rank, std::move(data), std::move(model), optimizers);
   co_return co_await worker.run();
 }
 
 }  // namespace
 
-Task<Status> run_worker(Io& io, Member& member, const JobConfig& job, uint32_t rank, TrainingData data) {
-  if (job.train.precision == ValueType::kFloat64) return run_typed<double>(io, member, job, rank, std::move(data));
-  return run_typed<float>(io, member, job, rank, std::move(data));
+Task<Status> run_worker(Io& io, Member& member, const JobConfig& job, uint32_t rank, TrainingData data,
+                        const OptimizerRegistry& optimizers) {
+  if (job.train.precision == ValueType::kFloat64) {
+    return run_typed<double>(io, member, job, rank, std::move(data), optimizers);
+  }
+  return run_typed<float>(io, member, job, rank, std::move(data), optimizers);
 }
 
 }  // namespace talweg

@@ -6,7 +6,11 @@
 
 namespace talweg {
 
+// What the coordinator decides after an evaluation that reached the job's target.
+constexpr std::string_view kEnough = "enough";
+
 // Trains to the end of the job. `data` must be the same on all workers.
-Task<Status> run_worker(Io& io, Member& member, const JobConfig& job, uint32_t rank, TrainingData data);
+Task<Status> run_worker(Io& io, Member& member, const JobConfig& job, uint32_t rank, TrainingData data,
+                        const OptimizerRegistry& optimizers);
 
 }  // namespace talweg
