@@ -56,7 +56,7 @@ void update(const OptimizerConfig& optimizer, double gradient, Weight& weight) {
   double rate = optimizer.lr;
   if (optimizer.type == "adagrad") {
     weight.accumulator += gradient * gradient;
-    rate /= std::sqrt(weight.accumulator) + optimizer.epsilon;
+    rate /= std::sqrt(weight.accumulator) + optimizer.epsilon.value_or(1e-10);
   }
   weight.value -= rate * gradient;
 }
