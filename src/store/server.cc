@@ -211,13 +211,13 @@ Result<Bytes> StoreServer::read_keys(Served& served, const proto::PullRequest& h
     KeyList& list = served.lists[head.rank()];
     list.step = -1;
     if (list.rows.capacity() == 0) list.rows = served.combiner.spare_rows();
-    TRY(table.touch(keys, list.rows));
+    TRY(table.touch(keys, io_.now(), list.rows));
     list.step = head.step();
     list.hash = head.keys_hash();
     rows = &list.rows;
   } else {
     // An old pull that was under way for long: its worker has gone on, and no push will refer to it.
-    TRY(table.touch(keys, served.read_rows));
+    TRY(table.touch(keys, io_.now(), served.read_rows));
   }
   const size_t bytes = keys.size() * served.spec().row_bytes();
   values = take_buffer(bytes);
@@ -300,7 +300,7 @@ Result<bool> StoreServer::take_keys(Served& served, const proto::PushRequest& he
   }
   if (const auto bad = find_non_finite(contribution.gradients(), spec.type)) {
     const size_t row = *bad / spec.width;
-    const uint64_t key = listed ? served.table->sparse()->key_of(list.rows[row]) : keys[row];
+    const uint64_t key = listed ? served.table->sparse()->key_of(list.rows[row]).value_or(0) : keys[row];
     return error(Code::kInvalid, "push to {} by worker {} at step {}: the gradient of key {} is not finite",
                  served.label(), head.rank(), head.step(), key);
   }
@@ -309,7 +309,7 @@ Result<bool> StoreServer::take_keys(Served& served, const proto::PushRequest& he
     list.step = -1;
   } else {
     contribution.rows = served.combiner.spare_rows();
-    TRY(served.table->sparse()->touch(keys, contribution.rows));
+    TRY(served.table->sparse()->touch(keys, io_.now(), contribution.rows));
     counters_.keys_received += keys.size();
   }
   return true;

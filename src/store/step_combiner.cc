@@ -20,7 +20,7 @@ bool StepCombiner::add(int64_t step, uint32_t rank, Contribution contribution) {
     next.reset();
     --held_count_;
     if (++next_rank_ < clock_.workers()) continue;
-    table_.apply();
+    table_.apply(1);
     clock_.advance();
     next_rank_ = 0;
   }

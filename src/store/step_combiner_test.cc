@@ -33,7 +33,7 @@ Contribution contribution_of(Table& table, int64_t step, uint32_t rank) {
   if (SparseTable* sparse = table.sparse()) {
     std::vector<uint64_t> keys(8);
     for (uint64_t& key : keys) key = rng.below(10);
-    EXPECT_TRUE(sparse->touch(keys, contribution.rows).ok());
+    EXPECT_TRUE(sparse->touch(keys, Time(), contribution.rows).ok());
   } else {
     contribution.range = {0, 8};
   }

@@ -1,5 +1,6 @@
 #include "store/table.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "store/dense_table.h"
@@ -34,6 +35,50 @@ std::optional<size_t> find_in(Bytes bytes, Bits exponent) {
 }
 
 }  // namespace
+
+Table::~Table() {
+  if (budget_ != nullptr) budget_->used -= charged_;
+}
+
+Status Table::share(MemoryBudget& budget) {
+  CHECK(budget_ == nullptr);
+  if (budget.limit != 0 && budget.used + bytes() > budget.limit) {
+    return error(Code::kFull, "{} takes {} bytes; of the {} bytes for all tables of a shard {} are in use",
+                 spec_.label(), bytes(), budget.limit, budget.used);
+  }
+  budget_ = &budget;
+  charge();
+  return {};
+}
+
+const MemoryBudget* Table::exceeded_by(size_t bytes) const {
+  return budget_ != nullptr && budget_->limit != 0 && budget_->used + bytes > budget_->limit ? budget_ : nullptr;
+}
+
+void Table::charge() {
+  if (budget_ == nullptr) return;
+  budget_->used -= charged_;
+  charged_ = bytes();
+  budget_->used += charged_;
+}
+
+double Table::apply_measured(double rate) {
+  const double norm = try_apply(rate, next_update());
+  keep_tried();
+  return norm;
+}
+
+bool Table::apply_if(double rate, double max_norm, double* norm) {
+  *norm = try_apply(rate, updates_ + 1);
+  // Not a number is not within the bound either.
+  if (!(*norm <= max_norm)) {
+    undo_tried();
+    return false;
+  }
+  keep_tried();
+  ++updates_;
+  return true;
+}
 
 Result<std::unique_ptr<Table>> Table::make(const TableSpec& spec, uint32_t shard, uint32_t shards,
                                            const OptimizerRegistry& optimizers) {

@@ -8,6 +8,7 @@
 #include "base/config.h"
 #include "base/status.h"
 #include "optim/optimizer.h"
+#include "store/row_policy.h"
 
 namespace talweg::proto {
 class TableSpec;
@@ -32,10 +33,12 @@ struct TableSpec {
   TableId id = 0;
   std::string name = {};
   bool sparse = true;
-  uint32_t width = 1;  // sparse: values in a row
-  uint64_t size = 0;   // dense: values in all
+  uint32_t width = 1;    // sparse: values in a row
+  uint64_t size = 0;     // dense: values in all
+  uint64_t columns = 0;  // dense: of a matrix, whose rows lie one after the other; 0: a vector
   ValueType type = ValueType::kFloat32;
   OptimizerConfig optimizer = {};
+  RowPolicy rows = {};  // sparse
 
   size_t row_bytes() const { return width * size_of(type); }
   std::string label() const;  // "table 'w'"
