@@ -162,7 +162,7 @@ TEST(Store, keys_travel_once_a_step) {
   }
   EXPECT_EQ(received, pulled - dense);
   EXPECT_EQ(pushed, pulled);
-  EXPECT_EQ(store.client_counters[0].key_lists_resent, 0u);
+  EXPECT_EQ(store.client_counters[0].lists_resent, 0u);
   EXPECT_EQ(store.client_counters[0].keys_pulled + store.client_counters[1].keys_pulled, pulled);
   EXPECT_EQ(store.client_counters[0].keys_pushed + store.client_counters[1].keys_pushed, pushed);
 }
@@ -213,7 +213,7 @@ TEST(Store, a_push_without_a_pull_brings_its_keys) {
     CO_ASSERT_OK(co_await client.pull<double>(kSparse, 0, route, rows));
     route.build(pushed);  // other keys than were pulled
     CO_ASSERT_OK(co_await client.push<double>(kSparse, 0, route, gradients));
-    EXPECT_GT(client.counters().key_lists_resent, 0u);
+    EXPECT_GT(client.counters().lists_resent, 0u);
 
     route.build(pulled);
     CO_ASSERT_OK(co_await client.pull<double>(kSparse, 1, route, rows));
@@ -372,7 +372,7 @@ struct CountingUpdate {
 
 TEST(Store, a_users_optimizer_runs_on_the_servers) {
   TestStore store(2, 2);
-  store.optimizers.add_update<CountingUpdate>("counting");
+  store.parts.optimizers.add_update<CountingUpdate>("counting");
   store.run([](Io&, StoreClient& client, uint32_t rank) -> Task<> {
     const OptimizerConfig counting{.type = "counting", .lr = 1};
     CO_ASSERT_OK(co_await client.create(sparse_spec(1, counting)));

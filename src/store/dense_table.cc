@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "math/kernels.h"
+#include "store/change_norm.h"
 
 namespace talweg {
 
@@ -12,9 +13,11 @@ DenseTableOf<Real>::DenseTableOf(TableSpec spec, Range range, std::unique_ptr<Op
     : DenseTable(std::move(spec)),
       optimizer_(std::move(optimizer)),
       range_(range),
-      values_(range.size() * (1 + optimizer_->state_per_weight())),
-      sums_(range.size()) {
+      values_(range.size() * (1 + optimizer_->state_per_weight())) {
   const size_t size = range.size();
+  if (this->spec().init.type != InitType::kZeros) {
+    for (size_t i = 0; i < size; ++i) this->spec().init.fill(range.begin + i, std::span(&values_[i], 1));
+  }
   for (size_t k = 0; k < optimizer_->state_per_weight(); ++k) {
     std::fill_n(values_.begin() + static_cast<ptrdiff_t>((k + 1) * size), size, optimizer_->initial_state(k));
   }
@@ -31,6 +34,10 @@ void DenseTableOf<Real>::accumulate(const Contribution& contribution) {
   const Range at = contribution.range;
   CHECK(at.begin <= at.end && at.end <= range_.size());
   if (at.size() == 0) return;
+  if (sums_.empty()) {
+    sums_.resize(range_.size());
+    charge();
+  }
   const std::span gradients(reinterpret_cast<const Real*>(contribution.gradients().data()), at.size());
   const std::span<Real> sums = std::span(sums_).subspan(at.begin, at.size());
   if (covered_.empty()) {
@@ -63,20 +70,73 @@ void DenseTableOf<Real>::cover(Range positions) {
 }
 
 template <class Real>
-void DenseTableOf<Real>::apply() {
-  // To the optimizer, what is covered in one run is one row.
-  const uint32_t only[] = {0};
-  for (const Range run : covered_) {
-    Real* const weights = values_.data() + run.begin;
-    optimizer_->apply({.chunks = &weights,
-                       .chunk_shift = 0,
-                       .stride = 0,
-                       .state_offset = range_.size(),
-                       .width = run.size(),
-                       .rows = only,
-                       .gradients = sums_.data() + run.begin});
-  }
+void DenseTableOf<Real>::apply(double rate) {
+  const uint64_t number = next_update();
+  if (optimizer_->needs_whole_block() && !covered_.empty()) cover({0, range_.size()});
+  for (const Range run : covered_) apply_run(run, &sums_[run.begin], rate, number);
   covered_.clear();
+}
+
+template <class Real>
+void DenseTableOf<Real>::apply_one(Contribution& contribution, double rate) {
+  const Range at = contribution.range;
+  CHECK(covered_.empty() && at.begin <= at.end && at.end <= range_.size());
+  if (optimizer_->needs_whole_block() && at != Range{0, range_.size()}) {
+    accumulate(contribution);
+    return apply(rate);
+  }
+  const uint64_t number = next_update();
+  if (at.size() == 0) return;
+  apply_run(at, reinterpret_cast<const Real*>(contribution.gradients().data()), rate, number);
+}
+
+// To the optimizer, what is covered in one run is one row.
+template <class Real>
+void DenseTableOf<Real>::apply_run(Range run, const Real* gradients, double rate, uint64_t number) {
+  const uint32_t only[] = {0};
+  Real* const weights = values_.data() + run.begin;
+  optimizer_->apply({.chunks = &weights,
+                     .chunk_shift = 0,
+                     .stride = 0,
+                     .state_offset = range_.size(),
+                     .width = run.size(),
+                     .rows = only,
+                     .gradients = gradients,
+                     .rate = rate,
+                     .number = number});
+}
+
+template <class Real>
+template <class Visit>
+void DenseTableOf<Real>::for_each_tried(Visit visit) {
+  size_t at = 0;
+  for (size_t k = 0; k <= optimizer_->state_per_weight(); ++k) {
+    for (const Range run : covered_) {
+      visit(std::span(values_).subspan(k * range_.size() + run.begin, run.size()), &tried_[at]);
+      at += run.size();
+    }
+  }
+}
+
+template <class Real>
+double DenseTableOf<Real>::try_apply(double rate, uint64_t number) {
+  size_t covered = 0;
+  for (const Range run : covered_) covered += run.size();
+  tried_.resize(covered * (1 + optimizer_->state_per_weight()));
+  for_each_tried([](std::span<const Real> values, Real* saved) { std::copy(values.begin(), values.end(), saved); });
+  for (const Range run : covered_) apply_run(run, &sums_[run.begin], rate, number);
+  ChangeNorm norm;
+  const Real* before = tried_.data();
+  for (const Range run : covered_) {
+    norm.add(&values_[run.begin], before, run.size());
+    before += run.size();
+  }
+  return norm.value();
+}
+
+template <class Real>
+void DenseTableOf<Real>::undo_tried() {
+  for_each_tried([](std::span<Real> values, const Real* saved) { std::copy_n(saved, values.size(), values.begin()); });
 }
 
 template <class Real>

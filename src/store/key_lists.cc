@@ -2,11 +2,11 @@
 
 namespace talweg {
 
-std::shared_ptr<const KeyList> KeyLists::find(uint64_t hash, uint64_t keys, uint64_t generation) {
+std::shared_ptr<const KeyList> KeyLists::find(uint64_t hash, uint64_t keys, Time after) {
   const auto found = by_hash_.find(hash);
   if (found == by_hash_.end()) return nullptr;
   const KeyList& list = **found->second;
-  if (list.rows.size() != keys || list.generation != generation) return nullptr;
+  if (list.rows.size() != keys || list.made <= after) return nullptr;
   order_.splice(order_.begin(), order_, found->second);
   return *found->second;
 }

@@ -9,12 +9,14 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/time.h"
+
 namespace talweg {
 
 struct KeyList {
   uint64_t hash = 0;
-  uint64_t generation = 0;  // of the table's rows: after one was freed, older lists may name another key's row
-  bool complete = true;     // every key has a row; else the keys must be looked at again
+  Time made{};           // rows that were freed since may be another key's
+  bool complete = true;  // every key has a row; else the keys must be looked at again
   std::vector<uint32_t> rows;
 };
 
@@ -22,8 +24,8 @@ class KeyLists {
  public:
   explicit KeyLists(size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // The list of this hash, if it has this many keys and is of this generation.
-  std::shared_ptr<const KeyList> find(uint64_t hash, uint64_t keys, uint64_t generation);
+  // The list of this hash, if it has this many keys and was made later than `after`.
+  std::shared_ptr<const KeyList> find(uint64_t hash, uint64_t keys, Time after);
   // An empty list to be filled and then kept; it has the memory of one that went, if that can be had.
   std::shared_ptr<KeyList> make();
   void keep(std::shared_ptr<KeyList> list);

@@ -65,7 +65,7 @@ TEST(KeyRoute, keeps_the_given_order_on_one_shard_without_a_copy) {
   const auto keys = random_keys(100, 1);
   KeyRoute route(1);
   route.build(keys);
-  EXPECT_TRUE(route.order().empty());
+  EXPECT_TRUE(route.places().empty());
   EXPECT_EQ(route.keys(0).data(), keys.data());
 }
 
@@ -73,11 +73,11 @@ TEST(KeyRoute, reuses_its_memory) {
   KeyRoute route(4);
   route.build(random_keys(1000, 1));
   const uint64_t* const keys = route.keys(0).data();
-  const uint32_t* const order = route.order().data();
+  const uint32_t* const order = route.places().data();
   for (uint64_t seed = 2; seed < 10; ++seed) {
     route.build(random_keys(500 + 50 * seed, seed));
     EXPECT_EQ(route.keys(0).data(), keys);
-    EXPECT_EQ(route.order().data(), order);
+    EXPECT_EQ(route.places().data(), order);
   }
 }
 

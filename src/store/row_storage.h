@@ -1,5 +1,5 @@
-// The rows of a table, in chunks of a fixed size: growing allocates a chunk and neither copies nor moves a row. A row
-// is its weights, which start at zero, and behind them the optimizer's state. Not thread-safe.
+// The rows of a table, in chunks of a fixed size: growing allocates chunks and neither copies nor moves a row. A row is
+// its weights, which start at zero, and behind them the optimizer's state. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -31,17 +31,29 @@ class RowStorage {
   }
 
   size_t width() const { return width_; }
+  // Of a row, with its state.
+  size_t stride() const { return stride_; }
   uint32_t size() const { return size_; }
+  // For how many rows there is memory, and how much more that of `size` rows takes.
+  uint64_t capacity() const { return uint64_t{chunks_.size()} << chunk_shift_; }
+  size_t growth_bytes(uint64_t size) const {
+    return (chunks_for(size) - std::min(chunks_for(size), chunks_.size())) * chunk_bytes();
+  }
+  // Makes memory for `size` rows. Throws std::bad_alloc; what there is stays as it is then.
+  void reserve(uint64_t size) {
+    while (chunks_.size() < chunks_for(size)) add_chunk();
+  }
   // Adds fresh rows until there are `size`.
   void grow_to(uint32_t size) {
     if (size <= size_) return;
-    const size_t chunk_rows = size_t{1} << chunk_shift_;
-    while (chunks_.size() * chunk_rows < size) add_chunk(chunk_rows * stride_);
+    reserve(size);
     if (!starts_at_zero_) {
-      for (uint32_t r = size_; r < size; ++r) std::copy(initial_.begin(), initial_.end(), row(r));
+      for (uint32_t r = size_; r < size; ++r) reset(r);
     }
     size_ = size;
   }
+  // Makes a row as fresh as it was.
+  void reset(uint32_t r) { std::copy(initial_.begin(), initial_.end(), row(r)); }
 
   Real* row(uint32_t r) { return rows({}, nullptr).row(r); }
   const Real* row(uint32_t r) const { return const_cast<RowStorage*>(this)->row(r); }
@@ -57,14 +69,17 @@ class RowStorage {
             .gradients = gradients};
   }
 
-  size_t bytes() const { return chunks_.size() * (sizeof(Real) * stride_ << chunk_shift_); }
+  size_t bytes() const { return chunks_.size() * chunk_bytes(); }
 
  private:
   // The first chunks use memory as it is touched: most tables are small, and a simulation has thousands.
   static constexpr size_t kSmallPageChunks = 4;
 
-  void add_chunk(size_t values) {
-    owned_.emplace_back(values, owned_.size() < kSmallPageChunks ? Pages::kSmall : Pages::kHuge);
+  size_t chunks_for(uint64_t size) const { return (size + (uint64_t{1} << chunk_shift_) - 1) >> chunk_shift_; }
+  size_t chunk_bytes() const { return sizeof(Real) * stride_ << chunk_shift_; }
+  void add_chunk() {
+    if (chunks_.size() == chunks_.capacity()) chunks_.reserve(2 * chunks_.size() + 1);
+    owned_.emplace_back(stride_ << chunk_shift_, owned_.size() < kSmallPageChunks ? Pages::kSmall : Pages::kHuge);
     chunks_.push_back(owned_.back().data());
   }
 

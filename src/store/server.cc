@@ -171,7 +171,13 @@ Status StoreServer::create(const proto::CreateTableRequest& head) {
     return error(Code::kInvalid, "{}: {} of {} workers cannot be backups: at least one is needed", spec.label(),
                  spec.sync.steps, job->workers);
   }
-  ASSIGN(std::unique_ptr<Table> table, Table::make(spec, shard_, shards_, parts_.optimizers, &job->budget));
+  // A push that waits for its turn names rows, which must not go meanwhile.
+  if (const Duration expiry = spec.rows.expire_after; expiry > Duration(0) && expiry <= 2 * config_.clock_timeout) {
+    return error(Code::kInvalid, "{}: rows.expire_after must be more than twice store.clock_timeout, which is {}",
+                 spec.label(), format_duration(config_.clock_timeout));
+  }
+  ASSIGN(std::unique_ptr<Table> table, Table::make(spec, shard_, shards_, parts_.optimizers));
+  TRY(table->share(job->budget));
   job->tables.emplace(spec.id, std::make_shared<Served>(std::move(table), job->workers, shards_, config_.key_cache));
   return {};
 }
@@ -304,10 +310,9 @@ Result<std::shared_ptr<const KeyList>> StoreServer::rows_of(Served& served, cons
                                                             const Buffer& body) {
   SparseTable& table = *served.table->sparse();
   if (!head.with_keys()) {
-    auto list = served.lists.find(head.keys_hash(), head.keys(), table.generation());
-    if (list != nullptr && !list->complete) list = nullptr;
+    auto list = served.lists.find(head.keys_hash(), head.keys(), table.freed_up_to());
+    if (list != nullptr && !may_pull_by(served, *list)) list = nullptr;
     ++(list != nullptr ? served.counters.lists_known : served.counters.lists_needed);
-    if (list != nullptr && head.training()) table.refresh(list->rows, io_.now());
     return list;
   }
   std::span<const uint64_t> keys = ByteCursor(body.bytes()).take<uint64_t>(head.packed() ? 0 : head.keys());
@@ -316,6 +321,12 @@ Result<std::shared_ptr<const KeyList>> StoreServer::rows_of(Served& served, cons
   }
   served.counters.keys_received += keys.size();
   return head.training() ? touch(served, keys, head.keys_hash()) : look_up(served, keys, head.keys_hash());
+}
+
+// Only keys touch rows. Where untouched rows go, a list answers for a part of their time, and then the keys must come.
+bool StoreServer::may_pull_by(const Served& served, const KeyList& list) const {
+  const Duration expiry = served.spec().rows.expire_after;
+  return list.complete && (expiry == Duration(0) || io_.now() - list.made < expiry / 4);
 }
 
 Result<std::span<const uint64_t>> StoreServer::unpacked(const Served& served, Bytes packed, uint64_t count) {
@@ -334,9 +345,9 @@ Result<std::shared_ptr<const KeyList>> StoreServer::touch(Served& served, std::s
   std::shared_ptr<KeyList> list = served.lists.make();
   TRY(table.touch(keys, io_.now(), list->rows));
   list->hash = hash;
-  list->generation = table.generation();
-  list->complete = table.admits_all() || std::find(list->rows.begin(), list->rows.end(), SparseIndex::kNoRow) ==
-                                             list->rows.end();
+  list->made = io_.now();
+  list->complete = served.spec().rows.admits_all() ||
+                   std::find(list->rows.begin(), list->rows.end(), SparseIndex::kNoRow) == list->rows.end();
   served.lists.keep(list);
   return std::shared_ptr<const KeyList>(std::move(list));
 }
@@ -348,7 +359,7 @@ Result<std::shared_ptr<const KeyList>> StoreServer::look_up(Served& served, std:
   std::shared_ptr<KeyList> list = served.lists.make();
   table.find(keys, list->rows);
   list->hash = hash;
-  list->generation = table.generation();
+  list->made = io_.now();
   list->complete = std::find(list->rows.begin(), list->rows.end(), SparseIndex::kNoRow) == list->rows.end();
   if (list->complete) served.lists.keep(list);
   return std::shared_ptr<const KeyList>(std::move(list));
@@ -454,7 +465,7 @@ Result<bool> StoreServer::take_keys(Served& served, const proto::PushRequest& he
   contribution.gradients_at = contribution.body.size() - cursor.left();
   std::shared_ptr<const KeyList> list;
   if (!head.with_keys()) {
-    list = served.lists.find(head.keys_hash(), head.keys(), table.generation());
+    list = served.lists.find(head.keys_hash(), head.keys(), table.freed_up_to());
     if (list == nullptr && head.keys() > 0) {
       ++served.counters.lists_needed;
       return false;
@@ -466,8 +477,8 @@ Result<bool> StoreServer::take_keys(Served& served, const proto::PushRequest& he
   TRY(check_finite(served, head, contribution, [&](size_t value) {
     const size_t row = value / spec.width;
     if (head.with_keys()) return fmt::format("key {}", keys[row]);
-    if (list->rows[row] == SparseIndex::kNoRow) return fmt::format("the key at place {}", row);
-    return fmt::format("key {}", table.key_of(list->rows[row]));
+    const auto key = table.key_of(list->rows[row]);
+    return key ? fmt::format("key {}", *key) : fmt::format("the key at place {}", row);
   }));
   if (head.with_keys()) {
     served.counters.keys_received += keys.size();
@@ -580,8 +591,8 @@ Result<proto::StatsReply> StoreServer::stats(const Request& request) const {
     for (size_t i = 0; i < buckets; ++i) out.add_staleness(meter.staleness[i]);
     if (SparseTable* const sparse = served->table->sparse()) {
       out.set_rows(sparse->rows());
-      out.set_not_admitted(sparse->not_admitted());
-      out.set_expired(sparse->expired());
+      out.set_not_admitted(sparse->row_counters().not_admitted);
+      out.set_expired(sparse->row_counters().expired);
       for (const auto& [key, count] : sparse->hottest(limits::kHotKeys)) {
         out.add_hot_keys(key);
         out.add_hot_counts(count);

@@ -85,6 +85,7 @@ class StoreServer {
   Result<std::shared_ptr<const KeyList>> rows_of(Served& served, const proto::PullRequest& head, const Buffer& body);
   Result<std::shared_ptr<const KeyList>> touch(Served& served, std::span<const uint64_t> keys, uint64_t hash);
   Result<std::shared_ptr<const KeyList>> look_up(Served& served, std::span<const uint64_t> keys, uint64_t hash);
+  bool may_pull_by(const Served& served, const KeyList& list) const;
   Result<std::span<const uint64_t>> unpacked(const Served& served, Bytes packed, uint64_t count);
   Bytes gathered(Served& served, const KeyList& list, Buffer& values);
   Bytes read_range(Served& served, const proto::PullRequest& head, Buffer& values);

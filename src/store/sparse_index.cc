@@ -1,6 +1,5 @@
 #include "store/sparse_index.h"
 
-#include <algorithm>
 #include <array>
 
 #include "base/check.h"
@@ -17,17 +16,17 @@ constexpr size_t kPrefetchKeys = 16;
 
 uint64_t load_limit(size_t slots) { return static_cast<uint64_t>(kMaxLoad * static_cast<double>(slots)); }
 
-// Calls visit(key, hash, i) for each key, having asked for its slot kPrefetchKeys keys before.
-template <class Prefetch, class Visit>
-void in_batch(std::span<const uint64_t> keys, Prefetch prefetch, Visit visit) {
+// Calls visit(hash, i) for the keys key_at(0 .. count), having asked for the slot of each kPrefetchKeys keys before.
+template <class KeyAt, class Prefetch, class Visit>
+void in_batch(size_t count, KeyAt key_at, Prefetch prefetch, Visit visit) {
   std::array<uint64_t, kPrefetchKeys> hashes;
-  const size_t count = keys.size(), first = std::min(count, kPrefetchKeys);
-  for (size_t i = 0; i < first; ++i) prefetch(hashes[i] = mix64(keys[i]));
+  const size_t first = std::min(count, kPrefetchKeys);
+  for (size_t i = 0; i < first; ++i) prefetch(hashes[i] = mix64(key_at(i)));
   for (size_t i = 0; i < count; ++i) {
     uint64_t& place = hashes[i % kPrefetchKeys];
     const uint64_t hash = place;
-    if (i + kPrefetchKeys < count) prefetch(place = mix64(keys[i + kPrefetchKeys]));
-    visit(keys[i], hash, i);
+    if (i + kPrefetchKeys < count) prefetch(place = mix64(key_at(i + kPrefetchKeys)));
+    visit(hash, i);
   }
 }
 
@@ -42,56 +41,113 @@ SparseIndex::Slot* SparseIndex::probe(uint64_t key, uint64_t hash) const {
   return &slots_[at];
 }
 
-void SparseIndex::find_or_insert(std::span<const uint64_t> keys, uint32_t* rows) {
+void SparseIndex::find(std::span<const uint64_t> keys, uint32_t* rows) const {
   in_batch(
-      keys, [this](uint64_t hash) { __builtin_prefetch(&slots_[hash & mask_], 1); },
-      [&](uint64_t key, uint64_t hash, size_t i) {
-        Slot* slot = probe(key, hash);
-        if (slot->row_after == 0) {
-          if (size_ >= grow_at_) {
-            grow();
-            slot = probe(key, hash);
-          }
-          slot->key = key;
-          slot->row_after = ++size_;
-        }
+      keys.size(), [&](size_t i) { return keys[i]; },
+      [this](uint64_t hash) { __builtin_prefetch(&slots_[hash & mask_]); },
+      [&](uint64_t hash, size_t i) { rows[i] = probe(keys[i], hash)->row_after - 1; });
+}
+
+size_t SparseIndex::touch(std::span<const uint64_t> keys, std::optional<uint32_t> stamp, uint32_t* rows,
+                          uint32_t* missing) {
+  return stamp ? touch_all<true>(keys, *stamp, rows, missing) : touch_all<false>(keys, 0, rows, missing);
+}
+
+template <bool kStamps>
+size_t SparseIndex::touch_all(std::span<const uint64_t> keys, uint32_t stamp, uint32_t* rows, uint32_t* missing) {
+  size_t count = 0;
+  in_batch(
+      keys.size(), [&](size_t i) { return keys[i]; },
+      [this](uint64_t hash) { __builtin_prefetch(&slots_[hash & mask_], kStamps); },
+      [&](uint64_t hash, size_t i) {
+        Slot* const slot = probe(keys[i], hash);
         rows[i] = slot->row_after - 1;
+        missing[count] = static_cast<uint32_t>(i);
+        count += slot->row_after == 0;
+        if (kStamps) slot->stamp = stamp;  // of a free slot it means nothing
+      });
+  return count;
+}
+
+void SparseIndex::insert(std::span<const uint64_t> keys, std::span<const uint32_t> at, uint32_t stamp, uint32_t* rows,
+                         std::vector<uint32_t>& fresh) {
+  in_batch(
+      at.size(), [&](size_t i) { return keys[at[i]]; },
+      [this](uint64_t hash) { __builtin_prefetch(&slots_[hash & mask_], 1); },
+      [&](uint64_t hash, size_t i) {
+        const uint64_t key = keys[at[i]];
+        Slot* const slot = probe(key, hash);
+        if (slot->row_after == 0) {
+          CHECK(size_ < grow_at_);
+          uint32_t row = row_bound_;
+          if (free_rows_.empty()) {
+            ++row_bound_;
+          } else {
+            row = free_rows_.back();
+            free_rows_.pop_back();
+          }
+          *slot = {key, row + 1, stamp};
+          ++size_;
+          fresh.push_back(at[i]);
+        }
+        rows[at[i]] = slot->row_after - 1;
       });
 }
 
-void SparseIndex::find(std::span<const uint64_t> keys, uint32_t* rows) const {
-  in_batch(
-      keys, [this](uint64_t hash) { __builtin_prefetch(&slots_[hash & mask_]); },
-      [&](uint64_t key, uint64_t hash, size_t i) { rows[i] = probe(key, hash)->row_after - 1; });
+size_t SparseIndex::slots_for(size_t count) const {
+  size_t slots = slots_.size();
+  while (size_ + uint64_t{count} > load_limit(slots)) slots *= 2;
+  return slots;
 }
 
-void SparseIndex::grow() {
-  const size_t old_count = slots_.size();
-  ZeroedArray<Slot> old(2 * old_count, Pages::kHuge);
+size_t SparseIndex::growth_bytes(size_t count) const { return has_room(count) ? 0 : slots_for(count) * sizeof(Slot); }
+
+void SparseIndex::reserve(size_t count) {
+  if (has_room(count)) return;
+  const size_t larger = slots_for(count);
+  ZeroedArray<Slot> old(larger, Pages::kHuge);
   std::swap(old, slots_);
-  mask_ = 2 * old_count - 1;
-  grow_at_ = load_limit(2 * old_count);
-  // An element moves to its old place or half the array further, so this reads and writes in order, nearly.
-  for (size_t i = 0; i < old_count; ++i) {
+  mask_ = larger - 1;
+  grow_at_ = load_limit(larger);
+  // When the array doubles, an element moves to its old place or half the array further, so this reads and writes in
+  // order, nearly.
+  for (size_t i = 0; i < old.size(); ++i) {
     if (old[i].row_after != 0) *probe(old[i].key, mix64(old[i].key)) = old[i];
   }
 }
 
-std::vector<std::pair<uint64_t, uint32_t>> SparseIndex::sorted() const {
-  std::vector<std::pair<uint64_t, uint32_t>> all;
-  all.reserve(size_);
-  for (size_t i = 0; i <= mask_; ++i) {
-    if (slots_[i].row_after != 0) all.emplace_back(slots_[i].key, slots_[i].row_after - 1);
+// Closes the gap with the keys behind it that may stand there (Knuth, vol. 3, 6.4, algorithm R): unlike marks for
+// removed keys, this leaves lookups as short as if the key had never been there.
+void SparseIndex::remove(size_t at) {
+  free_rows_.push_back(slots_[at].row_after - 1);
+  size_t gap = at;
+  for (size_t next = (at + 1) & mask_; slots_[next].row_after != 0; next = (next + 1) & mask_) {
+    const size_t home = mix64(slots_[next].key) & mask_;
+    // A key may not stand before its home.
+    if (((next - home) & mask_) < ((next - gap) & mask_)) continue;
+    slots_[gap] = slots_[next];
+    gap = next;
   }
-  std::sort(all.begin(), all.end());
-  return all;
+  slots_[gap] = {};
+  --size_;
 }
 
-uint64_t SparseIndex::key_of(uint32_t row) const {
-  CHECK(row < size_);
-  size_t i = 0;
-  while (slots_[i].row_after != row + 1) ++i;
-  return slots_[i].key;
+std::vector<uint64_t> SparseIndex::sorted_keys() const {
+  std::vector<uint64_t> keys;
+  keys.reserve(size_);
+  for (size_t i = 0; i <= mask_; ++i) {
+    if (slots_[i].row_after != 0) keys.push_back(slots_[i].key);
+  }
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+std::optional<uint64_t> SparseIndex::key_of(uint32_t row) const {
+  if (row == kNoRow) return std::nullopt;
+  for (size_t i = 0; i <= mask_; ++i) {
+    if (slots_[i].row_after == row + 1) return slots_[i].key;
+  }
+  return std::nullopt;
 }
 
 }  // namespace talweg

@@ -180,9 +180,11 @@ void FreeClock::apply_held() {
   while (!held_.empty()) {
     const Held& first = held_.front();
     if (!first_is_summed_) table_.accumulate(first.contribution);
+    const double room = room_beside(first.rank);
     double moved = 0;
-    first_is_summed_ = !table_.apply_if(first.rate, room_beside(first.rank), &moved);
+    first_is_summed_ = std::isfinite(room) && !table_.apply_if(first.rate, room, &moved);
     if (first_is_summed_) return;
+    if (!std::isfinite(room)) table_.apply(first.rate);
     ++meter_.updates;
     for (uint32_t other = 0; other < workers_; ++other) {
       if (other == first.rank || !computing_[other]) continue;

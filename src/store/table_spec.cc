@@ -25,10 +25,23 @@ Status check(const TableSpec& spec, uint32_t shards) {
                    limits::kMaxWidth);
     }
     if (spec.size != 0) return error(Code::kInvalid, "{} is sparse and so has no size", spec.label());
+    if (spec.columns != 0) return error(Code::kInvalid, "{} is sparse and so has no columns", spec.label());
+    if (spec.rows.admit_probability <= 0) {
+      return error(Code::kInvalid, "{} admits no key: rows.admit_probability is {}", spec.label(),
+                   spec.rows.admit_probability);
+    }
     return {};
   }
   if (spec.width != 1) return error(Code::kInvalid, "{} is dense and so has width 1, not {}", spec.label(), spec.width);
   if (spec.size == 0) return error(Code::kInvalid, "{} is dense and needs a size", spec.label());
+  if (spec.columns != 0 && spec.size % spec.columns != 0) {
+    return error(Code::kInvalid, "{} has {} values, which are not whole rows of {} columns", spec.label(), spec.size,
+                 spec.columns);
+  }
+  if (spec.rows != RowPolicy()) {
+    return error(Code::kInvalid, "{} is dense: all its values are there from the start, so it has no settings of rows",
+                 spec.label());
+  }
   // A shard's range must fit one message.
   const uint64_t most = limits::kMaxBodyBytes / size_of(spec.type);
   if (spec.size / shards >= most) {
@@ -50,11 +63,19 @@ proto::TableSpec to_proto(const TableSpec& spec) {
   out.set_sync(spec.sync.text());
   out.set_rate_by_staleness(spec.rate_by_staleness);
   out.set_non_finite(static_cast<uint32_t>(spec.non_finite));
+  out.set_columns(spec.columns);
+  out.set_rows(config_to_text(spec.rows));
+  out.set_init(config_to_text(spec.init));
   return out;
 }
 
 Result<TableSpec> from_proto(const proto::TableSpec& in) {
-  TableSpec spec{.id = in.id(), .name = in.name(), .sparse = in.sparse(), .width = in.width(), .size = in.size()};
+  TableSpec spec{.id = in.id(),
+                 .name = in.name(),
+                 .sparse = in.sparse(),
+                 .width = in.width(),
+                 .size = in.size(),
+                 .columns = in.columns()};
   if (in.value_type() >= std::size(Choices<ValueType>::names)) {
     return error(Code::kInvalid, "{} has an unknown value type {}", spec.label(), in.value_type());
   }
@@ -67,6 +88,8 @@ Result<TableSpec> from_proto(const proto::TableSpec& in) {
   spec.rate_by_staleness = in.rate_by_staleness();
   ASSIGN(spec.sync, Sync::from_text(in.sync()));
   ASSIGN(spec.optimizer, config_from_text<OptimizerConfig>(in.optimizer(), "the optimizer of " + spec.label()));
+  ASSIGN(spec.init, config_from_text<InitConfig>(in.init(), "the first values of " + spec.label()));
+  ASSIGN(spec.rows, config_from_text<RowPolicy>(in.rows(), "the rows of " + spec.label()));
   return spec;
 }
 

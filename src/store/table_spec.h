@@ -7,8 +7,10 @@
 
 #include "base/config.h"
 #include "base/status.h"
+#include "optim/initialiser.h"
 #include "optim/optimizer.h"
 #include "store/routing.h"
+#include "store/row_policy.h"
 #include "store/sync.h"
 
 namespace talweg::proto {
@@ -44,13 +46,16 @@ struct TableSpec {
   TableId id = 0;
   std::string name = {};
   bool sparse = true;
-  uint32_t width = 1;  // sparse: values in a row
-  uint64_t size = 0;   // dense: values in all
+  uint32_t width = 1;    // sparse: values in a row
+  uint64_t size = 0;     // dense: values in all
+  uint64_t columns = 0;  // dense: of a matrix, whose rows lie one after the other; 0: a vector
   ValueType type = ValueType::kFloat32;
   OptimizerConfig optimizer = {};
   Sync sync = {};
   bool rate_by_staleness = false;  // asp, ssp, value: a stale push counts less
   NonFinite non_finite = NonFinite::kRefuse;
+  InitConfig init = {};
+  RowPolicy rows = {};  // sparse
 
   size_t row_bytes() const { return width * size_of(type); }
   // Dense: the part that a shard holds. A matrix is cut between its rows.

@@ -32,7 +32,10 @@ Contribution gradients_of(const std::vector<double>& values) {
 }
 Contribution at_keys(SparseTable& table, const std::vector<uint64_t>& keys, const std::vector<double>& values) {
   Contribution contribution = gradients_of(values);
-  EXPECT_TRUE(table.touch(keys, contribution.rows).ok());
+  auto rows = std::make_shared<std::vector<uint32_t>>();
+  EXPECT_TRUE(table.touch(keys, Time(), *rows).ok());
+  contribution.rows = *rows;
+  contribution.rows_own = std::move(rows);
   return contribution;
 }
 Contribution at_range(Range range, const std::vector<double>& values) {
@@ -66,14 +69,14 @@ TEST(SparseTable, a_billion_key_space_costs_a_few_megabytes_until_touched) {
   std::vector<uint64_t> keys(10'000);
   for (uint64_t& key : keys) key = rng.below(1'000'000'000);
   table->accumulate(at_keys(*table->sparse(), keys, std::vector<double>(80'000, 1.0)));
-  table->apply();
+  table->apply(1);
   EXPECT_LE(table->bytes(), 4u << 20);
 }
 
 TEST(SparseTable, a_key_that_a_list_holds_twice_gets_the_sum) {
   const auto table = make(sparse_spec(1));
   table->accumulate(at_keys(*table->sparse(), {7, 8, 7}, {1, 10, 3}));
-  table->apply();
+  table->apply(1);
   EXPECT_EQ(weights_of(*table->sparse(), {7, 8}), (std::vector<double>{-2, -5}));
 }
 
@@ -82,9 +85,9 @@ TEST(SparseTable, l2_is_applied_once_however_many_touch_a_row) {
   spec.optimizer.l2 = 0.5;
   const auto table = make(spec);
   table->accumulate(at_keys(*table->sparse(), {1, 2}, {-8, -8}));
-  table->apply();  // both at 4
+  table->apply(1);  // both at 4
   for (int worker = 0; worker < 3; ++worker) table->accumulate(at_keys(*table->sparse(), {1}, {0}));
-  table->apply();
+  table->apply(1);
   EXPECT_EQ(weights_of(*table->sparse(), {1, 2}), (std::vector<double>{3, 4}));
 }
 
@@ -107,7 +110,7 @@ TEST(SparseTable, follows_a_map_through_random_steps) {
         }
         table->accumulate(at_keys(*table->sparse(), keys, gradients));
       }
-      table->apply();
+      table->apply(1);
       for (const auto& [key, sum] : sums) {
         std::vector<double>& row = reference[key];
         row.resize(width);
@@ -123,7 +126,7 @@ TEST(SparseTable, is_exported_in_bounded_pieces_sorted_by_key) {
   const auto table = make(sparse_spec(2));
   std::vector<uint64_t> keys = {~uint64_t{0}, 0, 17, 3, 99};
   table->accumulate(at_keys(*table->sparse(), keys, {-2, -2, -4, -4, -6, -6, -8, -8, -10, -10}));
-  table->apply();
+  table->apply(1);
   std::vector<uint64_t> exported;
   std::vector<double> values;
   ExportPiece piece;
@@ -150,12 +153,12 @@ TEST(DenseTable, a_step_changes_what_its_ranges_cover_once) {
   spec.optimizer.l2 = 1;
   const auto table = make(spec);
   table->accumulate(at_range({0, 10}, std::vector<double>(10, -2)));
-  table->apply();  // all at 1
+  table->apply(1);  // all at 1
   table->accumulate(at_range({7, 9}, {1, 1}));
   table->accumulate(at_range({1, 3}, {1, 1}));
   table->accumulate(at_range({2, 4}, {2, 2}));
   table->accumulate(at_range({5, 5}, {}));
-  table->apply();
+  table->apply(1);
   EXPECT_EQ(weights_of(*table->dense()), (std::vector<double>{1, 0, -1, -0.5, 1, 1, 1, 0, 0, 1}));
 }
 
@@ -175,7 +178,7 @@ TEST(DenseTable, follows_an_array_through_random_ranges) {
       for (uint64_t i = range.begin; i < range.end; ++i) sums[i] += gradients[i - range.begin];
       table->accumulate(at_range(range, gradients));
     }
-    table->apply();
+    table->apply(1);
     for (uint64_t i = 0; i < size; ++i) reference[i] -= 0.5 * sums[i];
     ASSERT_EQ(weights_of(*table->dense()), reference) << step;
   }
@@ -186,16 +189,16 @@ TEST(DenseTable, state_lies_behind_all_weights) {
   spec.optimizer = {.type = "adagrad", .lr = 1, .epsilon = 0, .initial_accumulator = 9};
   const auto table = make(spec);
   table->accumulate(at_range({1, 3}, {4, 4}));
-  table->apply();
+  table->apply(1);
   table->accumulate(at_range({0, 2}, {4, 12}));
-  table->apply();
+  table->apply(1);
   EXPECT_EQ(weights_of(*table->dense()), (std::vector<double>{-0.8, -0.8 - 12 / 13.0, -0.8, 0}));
 }
 
 TEST(DenseTable, is_exported_in_bounded_pieces) {
   const auto table = make(dense_spec(1000), 1, 3);
   table->accumulate(at_range({0, 333}, std::vector<double>(333, -2)));
-  table->apply();
+  table->apply(1);
   uint64_t exported = 0;
   ExportPiece piece;
   do {

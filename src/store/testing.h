@@ -17,7 +17,7 @@ class TestStore {
   TestStore(uint32_t workers, uint32_t shards) : workers(workers), shards(shards) {}
 
   const uint32_t workers, shards;
-  OptimizerRegistry optimizers = OptimizerRegistry::standard();
+  StoreParts parts;
   StoreConfig config;
   SimConfig sim;
   Faults faults;
@@ -44,6 +44,7 @@ class TestStore {
     EXPECT_TRUE(outcome.ok()) << outcome.text();
   }
 
+  StoreJob job() const { return {.id = 1, .name = "test", .workers = workers}; }
   std::vector<Peer> peers() const {
     std::vector<Peer> nodes;
     for (uint32_t s = 0; s < shards; ++s) nodes.push_back(s);
@@ -52,7 +53,7 @@ class TestStore {
 
  private:
   Task<> server_main(Io& io, uint32_t shard) {
-    StoreServer server(io, shard, shards, workers, optimizers, config);
+    StoreServer server(io, shard, shards, parts, config);
     TaskSet tasks(io);
     server.start(tasks);
     while (working_ > 0) static_cast<void>(co_await io.sleep(milliseconds(10)));
@@ -62,7 +63,7 @@ class TestStore {
     co_await tasks.join();
   }
   Task<> worker_main(Io& io, uint32_t rank, const Work& work) {
-    StoreClient client(io, peers(), rank, config);
+    StoreClient client(io, peers(), job(), rank, config);
     co_await work(io, client, rank);
     client_counters[rank] = client.counters();
     --working_;
@@ -74,7 +75,7 @@ class TestStore {
 // In coroutines, where ASSERT's return is not possible.
 #define CO_ASSERT_OK(expression)                                 \
   do {                                                           \
-    const Status assert_outcome_ = (expression);                 \
+    const Status assert_outcome_ = status_of(expression);        \
     EXPECT_TRUE(assert_outcome_.ok()) << assert_outcome_.text(); \
     if (!assert_outcome_.ok()) co_return;                        \
   } while (false)
