@@ -1,6 +1,5 @@
 #include "train/worker.h"
 
-#include "model/ranking.h"
 #include "train/store_exchange.h"
 #include "train/train.pb.h"
 
@@ -93,31 +92,22 @@ class Worker {
     evaluation.set_epoch(epoch_);
     const uint64_t workers = job_.distribute.workers, rows = data_.test.rows();
     const uint64_t end = rows * (rank_ + 1) / workers;
-    Ranking ranking;
+    Metrics metrics(model_->objective());
     for (uint64_t first = rows * rank_ / workers; first < end; first += kEvaluationBatch) {
       rows_.resize(std::min(kEvaluationBatch, end - first));
       for (size_t i = 0; i < rows_.size(); ++i) rows_[i] = first + i;
-      CO_TRY(co_await evaluate_rows(&ranking, &evaluation));
+      CO_TRY(co_await evaluate_rows(&metrics));
     }
-    ranking.visit([&](uint32_t bucket, uint64_t positives, uint64_t negatives) {
-      evaluation.add_bucket(bucket);
-      evaluation.add_positives(positives);
-      evaluation.add_negatives(negatives);
-    });
+    evaluation.set_metrics(metrics.serialize());
     CO_TRY(co_await report(&evaluation));
     co_return co_await member_.barrier("evaluated", static_cast<uint32_t>(workers));
   }
 
-  Task<Status> evaluate_rows(Ranking* ranking, proto::Evaluation* evaluation) {
+  Task<Status> evaluate_rows(Metrics* metrics) {
     Batch& batch = batches_[0];
     builder_.build(data_.test, rows_, &batch);
     CO_TRY(co_await exchange_.read(step_, batch, &parameters_));
-    StepResult result;
-    co_await io_.compute(to_io(model_->cost(batch)),
-                         [&, this] { result = model_->evaluate(batch, parameters_, &scores_); });
-    for (size_t i = 0; i < batch.rows(); ++i) ranking->add(scores_[i], batch.labels[i] > 0);
-    evaluation->set_rows(evaluation->rows() + result.rows);
-    evaluation->set_loss_sum(evaluation->loss_sum() + result.loss_sum);
+    co_await io_.compute(to_io(model_->cost(batch)), [&, this] { model_->evaluate(batch, parameters_, metrics); });
     co_return Status();
   }
 
@@ -156,7 +146,6 @@ class Worker {
   std::array<Batch, 2> batches_;
   Parameters<Real> parameters_;
   Gradients<Real> gradients_;
-  std::vector<float> scores_;
 
   uint64_t rows_done_ = 0, loss_rows_ = 0;
   double loss_sum_ = 0;
