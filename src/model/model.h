@@ -6,11 +6,13 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/config.h"
 #include "base/status.h"
 #include "data/batch.h"
+#include "model/metrics.h"
 #include "optim/initialiser.h"
 
 namespace talweg {
@@ -41,14 +43,33 @@ struct StepCost {
   double bytes = 0;
 };
 
+enum class LossChoice { kAuto, kLogistic, kSquared };
+template <>
+struct Choices<LossChoice> {
+  static constexpr std::string_view names[] = {"auto", "logistic", "squared"};
+};
+
+// The most values a sparse table's row may have.
+constexpr uint64_t kMostRowValues = 1 << 16;
+
 struct ModelConfig {
   std::string type = "logistic";
   uint64_t features = uint64_t{1} << 20;
+  uint32_t classes = 2;
+  uint32_t factors = 8;
+  uint32_t field_count = 39;
+  double init_scale = 0.01;
+  LossChoice loss = LossChoice::kAuto;
 
   template <class Fields>
   void fields(Fields& f) {
-    f("type", type, "what is computed: logistic");
+    f("type", type, "what is computed: linear, logistic, hinge, softmax, fm, ffm, mf");
     f("features", features, "keys in the data are below this", at_least(1));
+    f("classes", classes, "softmax: labels are below this", between(2, kMostRowValues));
+    f("factors", factors, "fm, ffm, mf: length of a factor vector", between(1, kMostRowValues));
+    f("fields", field_count, "ffm: the keys are cut into this many equal fields", between(1, kMostRowValues));
+    f("init_scale", init_scale, "fm, ffm, mf: standard deviation of the first factors", at_least(0));
+    f("loss", loss, "fm, ffm, mf: auto (fm and ffm: logistic, mf: squared), logistic, squared");
   }
 };
 
@@ -57,15 +78,15 @@ class Model {
  public:
   virtual ~Model() = default;
   virtual const std::vector<TableShape>& layout() const = 0;
-  // Whether this data can be learned from.
+  virtual Objective objective() const = 0;
+  // Whether this data can be learned from. The other functions may only see rows of data that passed.
   virtual Status check(const Dataset& data) const = 0;
   virtual StepCost cost(const Batch& batch) const = 0;
   // The loss of the batch, and the sum of its rows' gradients times `scale`.
   virtual StepResult step(const Batch& batch, const Parameters<Real>& parameters, Real scale,
                           Gradients<Real>* gradients) = 0;
-  // A score for each row (higher: more likely positive), and the loss.
-  virtual StepResult evaluate(const Batch& batch, const Parameters<Real>& parameters,
-                              std::vector<float>* scores) const = 0;
+  // Adds the batch's rows to metrics of this model's objective.
+  virtual void evaluate(const Batch& batch, const Parameters<Real>& parameters, Metrics* metrics) const = 0;
 };
 
 // Makes `parameters` large enough for the batch; what is in it afterwards is unspecified.
@@ -77,6 +98,7 @@ void shape_for(const Batch& batch, const std::vector<TableShape>& layout, Parame
   }
 }
 
+// One of the models that come with the system.
 template <class Real>
 Result<std::unique_ptr<Model<Real>>> make_model(const ModelConfig& config);
 

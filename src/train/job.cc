@@ -58,11 +58,76 @@ DatasetOptions options_for(const DataConfig& data, const std::string& path) {
   return options;
 }
 
+template <class Generator, class Options>
+Result<std::unique_ptr<RowGenerator>> made_from(const Options& options) {
+  TRY(options.validate());
+  return std::unique_ptr<RowGenerator>(std::make_unique<Generator>(options));
+}
+
+ClickOptions click_options(const GeneratedData& data) {
+  return {.seed = data.seed,
+          .features = data.features,
+          .fields = data.nonzeros,
+          .bias = -1.3,
+          .weight_sd = data.signal,
+          .factors = data.kind == GeneratedKind::kFm ? data.factors : 0,
+          .interaction_sd = data.interaction,
+          .drift = data.drift,
+          .window = data.window};
+}
+
+RegressionOptions regression_options(const GeneratedData& data) {
+  return {.seed = data.seed,
+          .features = data.features,
+          .fields = data.nonzeros,
+          .weight_sd = data.signal,
+          .noise_sd = data.noise};
+}
+
+ClassOptions class_options(const GeneratedData& data) {
+  return {.seed = data.seed,
+          .features = data.features,
+          .fields = data.nonzeros,
+          .classes = data.classes,
+          .weight_sd = data.signal};
+}
+
+RatingOptions rating_options(const GeneratedData& data, uint64_t users) {
+  return {.seed = data.seed,
+          .users = users,
+          .items = data.features - users,
+          .factors = data.factors,
+          .bias_sd = data.signal,
+          .interaction_sd = data.interaction,
+          .noise_sd = data.noise};
+}
+
+Result<std::unique_ptr<RowGenerator>> rating_generator(const GeneratedData& data) {
+  const uint64_t users = data.users.value_or(data.features / 2);
+  if (users >= data.features) {
+    return error(Code::kInvalid, "users: {} users leave no item among {} features", users, data.features);
+  }
+  return made_from<RatingGenerator>(rating_options(data, users));
+}
+
 }  // namespace
+
+Result<std::unique_ptr<RowGenerator>> GeneratedData::generator() const {
+  const bool clicks = kind == GeneratedKind::kClicks || kind == GeneratedKind::kFm;
+  if (drift > 0 && !clicks) return Status(Code::kInvalid, "drift: only clicks and fm can drift");
+  switch (kind) {
+    case GeneratedKind::kClicks:
+    case GeneratedKind::kFm: break;
+    case GeneratedKind::kRegression: return made_from<RegressionGenerator>(regression_options(*this));
+    case GeneratedKind::kClasses: return made_from<ClassGenerator>(class_options(*this));
+    case GeneratedKind::kRatings: return rating_generator(*this);
+  }
+  return made_from<ClickGenerator>(click_options(*this));
+}
 
 Status JobConfig::check(const std::string& file) const {
   if (data.generated) {
-    TRY(data.generated->options().validate().within(fmt::format("{}: data.generated", file)));
+    TRY(data.generated->generator().status().within(fmt::format("{}: data.generated", file)));
   } else if (data.train.empty()) {
     return error(Code::kInvalid, "{}: data.train: missing; name the file of training rows, or give data.generated",
                  file);
@@ -106,8 +171,9 @@ Result<TrainingData> open_data(const JobConfig& job) {
   TrainingData data;
   if (job.data.generated) {
     const GeneratedData& generated = *job.data.generated;
-    data.train = generate_clicks(generated.options(), 0, generated.rows);
-    data.test = generate_clicks(generated.options(), generated.rows, generated.test_rows);
+    ASSIGN(const auto generator, generated.generator());
+    data.train = generate(*generator, 0, generated.rows);
+    data.test = generate(*generator, generated.rows, generated.test_rows);
     return data;
   }
   ASSIGN(data.train, open_dataset(options_for(job.data, job.data.train)));

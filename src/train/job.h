@@ -1,6 +1,8 @@
 // The job file: what is trained, on what, and how it is distributed.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,27 +52,48 @@ struct Choices<Partition> {
   static constexpr std::string_view names[] = {"contiguous", "round_robin"};
 };
 
+enum class GeneratedKind { kClicks, kRegression, kClasses, kFm, kRatings };
+template <>
+struct Choices<GeneratedKind> {
+  static constexpr std::string_view names[] = {"clicks", "regression", "classes", "fm", "ratings"};
+};
+
 // Rows made instead of read: for trying things out and for simulations.
 struct GeneratedData {
+  GeneratedKind kind = GeneratedKind::kClicks;
   uint64_t rows = 100'000;
   uint64_t test_rows = 10'000;
   uint64_t seed = 1;
   uint64_t features = uint64_t{1} << 20;
   uint32_t nonzeros = 39;
   double signal = 0.2;
+  double noise = 0.5;
+  uint32_t classes = 5;
+  uint32_t factors = 4;
+  double interaction = 1;
+  std::optional<uint64_t> users;
+  double drift = 0;
+  uint64_t window = uint64_t{1} << 16;
 
-  ClickOptions options() const {
-    return {.seed = seed, .features = features, .fields = nonzeros, .bias = -1.3, .weight_sd = signal};
-  }
+  // An error when the settings do not go together.
+  Result<std::unique_ptr<RowGenerator>> generator() const;
 
   template <class Fields>
   void fields(Fields& f) {
+    f("kind", kind, "what is planted: clicks, regression, classes, fm (clicks of pairs of keys), ratings");
     f("rows", rows, "training rows", at_least(1));
     f("test_rows", test_rows, "held-out rows", at_least(0));
     f("seed", seed, "another seed gives another planted model", at_least(0));
     f("features", features, "keys are below this", at_least(1));
-    f("nonzeros", nonzeros, "non-zeros per row", at_least(1));
-    f("signal", signal, "standard deviation of the planted weights", at_least(0));
+    f("nonzeros", nonzeros, "non-zeros per row; ratings have two", at_least(1));
+    f("signal", signal, "standard deviation of the planted weights; ratings: of the biases", at_least(0));
+    f("noise", noise, "regression, ratings: standard deviation of what cannot be learned", at_least(0));
+    f("classes", classes, "classes: how many", at_least(2));
+    f("factors", factors, "fm, ratings: planted factors of a key", at_least(1));
+    f("interaction", interaction, "fm, ratings: standard deviation of what the factors add", at_least(0));
+    f("users", users, "ratings: keys below this are users, the others items; not set: half of them", at_least(1));
+    f("drift", drift, "clicks, fm: new keys per row, at most one per non-zero; old ones fade", at_least(0));
+    f("window", window, "with drift: keys that live at a time", at_least(1));
   }
 };
 

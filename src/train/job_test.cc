@@ -131,8 +131,42 @@ TEST(Job, what_would_fail_on_every_node_is_found_before_there_are_any) {
   job->model.features = 100;
   job->train.optimizer.type = "sgdd";
   EXPECT_TRUE(contains(check_job(*job, *data, optimizers).message(), "did you mean 'sgd'"));
-  job->model.type = "linear";
-  EXPECT_TRUE(contains(check_job(*job, *data, optimizers).message(), "there is no model 'linear'"));
+  job->model.type = "linea";
+  EXPECT_TRUE(contains(check_job(*job, *data, optimizers).message(), "there is no model 'linea'"));
+}
+
+TEST(Job, every_kind_of_generated_data_can_be_trained_on_by_its_model) {
+  const std::pair<const char*, const char*> pairs[] = {
+      {"clicks", "{type: hinge, features: 90}"},
+      {"regression", "{type: linear, features: 90}"},
+      {"classes", "{type: softmax, classes: 5, features: 90}"},
+      {"fm", "{type: ffm, fields: 3, features: 90}"},
+      {"ratings", "{type: mf, features: 90}"},
+  };
+  for (const auto& [kind, model] : pairs) {
+    const auto job = job_from_text(
+        fmt::format(
+            "{{model: {}, data: {{generated: {{kind: {}, rows: 50, test_rows: 5, features: 90, nonzeros: 3}}}}}}",
+            model, kind),
+        "j");
+    ASSERT_TRUE(job.ok()) << error_of(job);
+    const auto data = open_data(*job);
+    ASSERT_TRUE(data.ok());
+    EXPECT_EQ(data->train.rows(), 50u);
+    EXPECT_EQ(data->test.rows(), 5u);
+    const Status checked = check_job(*job, *data, OptimizerRegistry::standard());
+    EXPECT_TRUE(checked.ok()) << kind << ": " << checked.message();
+  }
+}
+
+TEST(Job, generated_data_whose_settings_do_not_go_together_is_refused) {
+  const auto refusal = [](const char* settings) {
+    return error_of(job_from_text(fmt::format("data: {{generated: {{{}}}}}", settings), "j"));
+  };
+  EXPECT_TRUE(contains(refusal("kind: ratings, features: 10, users: 10"), "leave no item"));
+  EXPECT_TRUE(contains(refusal("kind: classes, drift: 1"), "only clicks and fm can drift"));
+  EXPECT_TRUE(contains(refusal("drift: 40, nonzeros: 39"), "new keys per row"));
+  EXPECT_TRUE(contains(refusal("drift: 1, window: 5, nonzeros: 39"), "live at a time"));
 }
 
 TEST(Job, data_without_rows_is_refused) {

@@ -8,26 +8,35 @@ Result<bool> ProgressBoard::add(Peer from, const std::string& payload, Time now)
   proto::WorkerReport report;
   if (!report.ParseFromString(payload)) return error(Code::kCorrupt, "node {} sent a report that cannot be read", from);
   latest_ = now;
-  const bool evaluated = report.has_evaluation() && add_evaluation(report.evaluation());
+  bool evaluated = false;
+  if (report.has_evaluation()) {
+    ASSIGN(evaluated, add_evaluation(from, report.evaluation()));
+  }
   report.clear_evaluation();
   reports_[from] = std::move(report);
   return evaluated;
 }
 
-bool ProgressBoard::add_evaluation(const proto::Evaluation& part) {
-  Evaluating& sum = evaluating_[part.epoch()];
-  sum.rows += part.rows();
-  sum.loss_sum += part.loss_sum();
-  const int buckets = std::min({part.bucket_size(), part.positives_size(), part.negatives_size()});
-  for (int i = 0; i < buckets; ++i) {
-    const uint32_t bucket = std::min<uint32_t>(part.bucket(i), Ranking::kBuckets - 1);
-    sum.ranking.add(bucket, part.positives(i), part.negatives(i));
-  }
-  if (++sum.parts < workers_) return false;
-  const double rows = static_cast<double>(std::max<uint64_t>(1, sum.rows));
-  results_.push_back({.epoch = part.epoch(), .rows = sum.rows, .loss = sum.loss_sum / rows, .auc = sum.ranking.area()});
+Result<bool> ProgressBoard::add_evaluation(Peer from, const proto::Evaluation& part) {
+  Parts& parts = evaluating_[part.epoch()];
+  parts[from] = part.metrics();
+  if (parts.size() < workers_) return false;
+  ASSIGN(EpochResult result, merged(part.epoch(), parts));
+  results_.push_back(std::move(result));
   evaluating_.erase(part.epoch());
   return true;
+}
+
+Result<EpochResult> ProgressBoard::merged(uint64_t epoch, const Parts& parts) {
+  std::optional<Metrics> all;
+  for (const auto& [from, bytes] : parts) {
+    auto metrics = Metrics::parse(bytes);
+    const Status taken = !metrics.ok() ? metrics.status() : all ? all->merge(*metrics) : Status();
+    if (!taken.ok()) return taken.within(fmt::format("node {} sent its evaluation of epoch {}", from, epoch));
+    if (!all) all = std::move(*metrics);
+  }
+  return EpochResult{
+      .epoch = epoch, .rows = all->rows(), .loss = all->loss(), .auc = all->auc(), .summary = all->summary()};
 }
 
 Progress ProgressBoard::progress() const {

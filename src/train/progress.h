@@ -5,12 +5,13 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "base/time.h"
 #include "io/mailbox.h"
-#include "model/ranking.h"
+#include "model/metrics.h"
 #include "train/train.pb.h"
 
 namespace talweg {
@@ -20,6 +21,7 @@ struct EpochResult {
   uint64_t rows = 0;   // held out; none: nothing was evaluated
   double loss = 0;
   double auc = 0.5;
+  std::vector<std::pair<std::string, double>> summary = {};  // every measure that applies, by name
 };
 
 struct Progress {
@@ -48,19 +50,18 @@ class ProgressBoard {
   const std::vector<EpochResult>& epochs() const { return results_; }
 
  private:
-  struct Evaluating {
-    uint32_t parts = 0;
-    uint64_t rows = 0;
-    double loss_sum = 0;
-    Ranking ranking;
-  };
-  bool add_evaluation(const proto::Evaluation& part);
+  // Kept as they came until all are there: merged in the order of the workers, they give the same bits however late
+  // each was.
+  using Parts = std::map<Peer, std::string>;
+
+  Result<bool> add_evaluation(Peer from, const proto::Evaluation& part);
+  static Result<EpochResult> merged(uint64_t epoch, const Parts& parts);
 
   uint64_t epochs_, steps_;
   uint32_t workers_;
   Time started_{}, latest_{};
   std::map<Peer, proto::WorkerReport> reports_;
-  std::map<uint64_t, Evaluating> evaluating_;
+  std::map<uint64_t, Parts> evaluating_;
   std::vector<EpochResult> results_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace talweg {
 namespace {
 
@@ -16,18 +18,20 @@ proto::WorkerReport report(uint64_t step, uint64_t rows, double loss_sum = 0, ui
   return report;
 }
 
-std::string evaluation(uint64_t epoch, uint64_t rows, double loss_sum, uint32_t bucket, uint64_t positives,
-                       uint64_t negatives) {
+std::string evaluation(uint64_t epoch, const std::string& metrics) {
   proto::WorkerReport report;
   report.set_epoch(epoch);
   auto* part = report.mutable_evaluation();
   part->set_epoch(epoch);
-  part->set_rows(rows);
-  part->set_loss_sum(loss_sum);
-  part->add_bucket(bucket);
-  part->add_positives(positives);
-  part->add_negatives(negatives);
+  part->set_metrics(metrics);
   return report.SerializeAsString();
+}
+
+// `rows` rows of one score.
+std::string scored(float score, bool positive, int rows, double loss) {
+  Metrics metrics(Objective::kBinary);
+  for (int i = 0; i < rows; ++i) metrics.add_score(score, positive, loss);
+  return metrics.serialize();
 }
 
 TEST(ProgressBoard, adds_up_the_latest_report_of_each_worker) {
@@ -56,21 +60,23 @@ TEST(ProgressBoard, adds_up_the_latest_report_of_each_worker) {
 
 TEST(ProgressBoard, an_epoch_is_evaluated_when_every_worker_has_told_its_part) {
   ProgressBoard board(2, 100, 2);
-  auto done = board.add(1, evaluation(0, 10, 5, 100, 0, 4), at(1));
+  auto done = board.add(1, evaluation(0, scored(-1, false, 10, 0.5)), at(1));
   ASSERT_TRUE(done.ok());
   EXPECT_FALSE(*done);
   // The other worker's part of the next epoch may not be taken for its part of this one.
-  done = board.add(1, evaluation(1, 10, 1, 100, 1, 0), at(2));
+  done = board.add(1, evaluation(1, scored(-1, true, 10, 0.1)), at(2));
   ASSERT_TRUE(done.ok());
   EXPECT_FALSE(*done);
-  done = board.add(2, evaluation(0, 30, 15, 200, 6, 0), at(3));
+  done = board.add(2, evaluation(0, scored(1, true, 30, 0.9)), at(3));
   ASSERT_TRUE(done.ok());
   EXPECT_TRUE(*done);
   ASSERT_EQ(board.epochs().size(), 1u);
   EXPECT_EQ(board.epochs()[0].rows, 40u);
-  EXPECT_DOUBLE_EQ(board.epochs()[0].loss, 0.5);
+  EXPECT_DOUBLE_EQ(board.epochs()[0].loss, 0.8);
   EXPECT_DOUBLE_EQ(board.epochs()[0].auc, 1);
   EXPECT_DOUBLE_EQ(board.progress().evaluation->auc, 1);
+  const auto& summary = board.epochs()[0].summary;
+  EXPECT_NE(std::find(summary.begin(), summary.end(), std::pair<std::string, double>("accuracy", 1)), summary.end());
 }
 
 TEST(ProgressBoard, a_report_that_cannot_be_read_is_an_error) {
@@ -78,12 +84,23 @@ TEST(ProgressBoard, a_report_that_cannot_be_read_is_an_error) {
   EXPECT_EQ(board.add(1, "\xff\xff\xff", at(1)).status().code(), Code::kCorrupt);
 }
 
-TEST(ProgressBoard, counts_of_a_bucket_that_is_not_there_do_no_harm) {
-  ProgressBoard board(1, 1, 1);
-  const auto done = board.add(1, evaluation(0, 1, 1, 0xffffffff, 1, 1), at(1));
-  ASSERT_TRUE(done.ok());
-  EXPECT_TRUE(*done);
-  EXPECT_DOUBLE_EQ(board.epochs()[0].auc, 0.5);
+TEST(ProgressBoard, metrics_that_cannot_be_read_or_merged_are_an_error_that_names_the_node) {
+  ProgressBoard board(2, 1, 2);
+  ASSERT_TRUE(board.add(1, evaluation(0, scored(1, true, 1, 1)), at(1)).ok());
+  EXPECT_EQ(board.add(2, evaluation(0, "\xff"), at(1)).status().code(), Code::kCorrupt);
+  const auto other = board.add(2, evaluation(0, Metrics(Objective::kRegression).serialize()), at(1));
+  EXPECT_NE(other.status().message().find("node 2"), std::string::npos) << other.status().message();
+}
+
+TEST(ProgressBoard, the_order_in_which_parts_come_does_not_change_a_bit) {
+  const std::vector<std::string> parts = {scored(1, true, 3, 0.1), scored(1, true, 7, 1e9), scored(1, true, 5, 0.3)};
+  const auto loss_of = [&](std::vector<Peer> order) {
+    ProgressBoard board(1, 1, 3);
+    for (const Peer from : order) EXPECT_TRUE(board.add(from, evaluation(0, parts[from - 1]), at(1)).ok());
+    return board.epochs().at(0).loss;
+  };
+  for (const auto& order : {std::vector<Peer>{2, 1, 3}, {3, 2, 1}, {3, 1, 2}})
+    EXPECT_EQ(loss_of(order), loss_of({1, 2, 3}));
 }
 
 TEST(ProgressBoard, nothing_to_tell_is_no_division_by_zero) {
