@@ -232,7 +232,8 @@ TEST(StoreServer, creating_a_table_again_changes_nothing_unless_it_differs) {
     const Status misspelt = co_await client.create(unknown);
     EXPECT_EQ(
         misspelt.text(),
-        "invalid: table 'emb': there is no optimizer 'adagard' (did you mean 'adagrad'?); there are: adagrad, sgd");
+        "invalid: table 'emb': there is no optimizer 'adagard' (did you mean 'adagrad'?); there are: adagrad, adam, "
+        "adamw, ftrl, momentum, nesterov, rmsprop, sgd, shampoo");
 
     proto::CreateTableRequest head;
     *head.mutable_spec() = to_proto(sparse_spec());
