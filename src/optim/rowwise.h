@@ -15,14 +15,16 @@
 
 namespace talweg {
 
-// Made of the config as it is, the rate and the number of the update.
+// An update is made anew for each batch of rows, in one of two ways: of the config, whose lr is then already multiplied
+// by the rate; or, where it has such a constructor, of the config as it is, the rate and the number of the update.
 template <class Update>
-concept MadeForEachUpdate = std::constructible_from<Update, const OptimizerConfig&, double, uint64_t>;
+concept MadeOfRateAndNumber = std::constructible_from<Update, const OptimizerConfig&, double, uint64_t>;
+template <class Update>
+concept MadeForRows = MadeOfRateAndNumber<Update> || std::constructible_from<Update, const OptimizerConfig&>;
 
-// The arithmetic of one weight: changes the weight and its state by a gradient. It is made anew for each batch of rows:
-// of the config alone, whose lr is then already multiplied by the rate; or as MadeForEachUpdate.
+// The arithmetic of one weight: changes the weight and its state by a gradient.
 template <class Update, class Real>
-concept WeightUpdate = (MadeForEachUpdate<Update> || std::constructible_from<Update, const OptimizerConfig&>)&&  //
+concept WeightUpdate = MadeForRows<Update> &&
     requires(const Update& update, Real& weight, Real gradient, std::array<Real, Update::kState>& state) {
   { Update::kState } -> std::convertible_to<size_t>;
   { update.initial_state(size_t{0}) } -> std::convertible_to<Real>;
@@ -60,7 +62,7 @@ class RowwiseOptimizer final : public Optimizer<Real> {
   };
 
   Update update_for(double rate, uint64_t number) const {
-    if constexpr (MadeForEachUpdate<Update>) {
+    if constexpr (MadeOfRateAndNumber<Update>) {
       return Update(config_, rate, number);
     } else {
       OptimizerConfig now = config_;
