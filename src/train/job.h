@@ -41,7 +41,7 @@ struct Choices<Wire> {
 };
 template <>
 struct Choices<Format> {
-  static constexpr std::string_view names[] = {"auto", "libsvm", "csv", "tsv"};
+  static constexpr std::string_view names[] = {"auto", "libsvm", "csv", "tsv", "criteo", "npy", "npz", "idx"};
 };
 template <>
 struct Choices<BadRowPolicy> {
@@ -49,7 +49,8 @@ struct Choices<BadRowPolicy> {
 };
 template <>
 struct Choices<Partition> {
-  static constexpr std::string_view names[] = {"contiguous", "round_robin"};
+  static constexpr std::string_view names[] = {"contiguous",  "round_robin", "hash",
+                                               "overlapping", "by_label",    "dirichlet"};
 };
 
 enum class GeneratedKind { kClicks, kRegression, kClasses, kFm, kRatings };
