@@ -23,7 +23,8 @@ struct StoreConfig {
     f("key_cache", key_cache, "bytes of key lists that a shard remembers for each table: they travel as a hash then",
       at_least(0));
     f("pack_keys", pack_keys, "sort keys and send their differences in few bits: fewer bytes, more work");
-    f("max_bytes", max_bytes, "a shard answers that it is full rather than hold more; 0: no limit", at_least(0));
+    f("max_bytes", max_bytes, "of all jobs: a shard answers that it is full rather than hold more; 0: no limit",
+      at_least(0));
   }
 };
 

@@ -24,11 +24,6 @@ template <>
 struct Choices<Topology> {
   static constexpr std::string_view names[] = {"store"};
 };
-enum class Sync { kBsp };
-template <>
-struct Choices<Sync> {
-  static constexpr std::string_view names[] = {"bsp"};
-};
 enum class Launch { kProcesses, kThreads, kManual };
 template <>
 struct Choices<Launch> {
@@ -107,6 +102,12 @@ struct DataConfig {
   std::string cache;
   BadRowPolicy bad_rows = BadRowPolicy::kStop;
   uint64_t max_bad_rows = 100;
+  std::string stream;
+  Duration stream_idle{};
+  int64_t evaluate_every = 0;
+
+  // Rows come one after the other and are used once; else they are a set, used in epochs.
+  bool streams() const { return !stream.empty(); }
 
   template <class Fields>
   void fields(Fields& f) {
@@ -119,6 +120,23 @@ struct DataConfig {
     f("cache", cache, "folder for the binary caches; empty: beside the files");
     f("bad_rows", bad_rows, "a line that cannot be read: stop, or skip it");
     f("max_bad_rows", max_bad_rows, "skip at most this many", at_least(0));
+    f("stream", stream,
+      "learn from rows as they come, instead of train: a growing file, - for standard input, or generated; one pass");
+    f("stream_idle", stream_idle, "a growing file ends when it has not grown for this long; 0s: at an interrupt");
+    f("evaluate_every", evaluate_every, "stream: steps between evaluations; 0: only at the end", at_least(0));
+  }
+};
+
+// What is good enough. All that are set must hold.
+struct TargetConfig {
+  std::optional<double> loss, auc, accuracy, rmse;
+
+  template <class Fields>
+  void fields(Fields& f) {
+    f("loss", loss, "held-out loss of at most this");
+    f("auc", auc, "at least this", between(0, 1));
+    f("accuracy", accuracy, "at least this", between(0, 1));
+    f("rmse", rmse, "at most this", at_least(0));
   }
 };
 
@@ -130,6 +148,13 @@ struct TrainConfig {
   Partition partition = Partition::kContiguous;
   ValueType precision = ValueType::kFloat32;
   OptimizerConfig optimizer;
+  double overlap = 0.1;
+  double alpha = 0.5;
+  uint64_t grow_every = 0;
+  double grow_by = 2;
+  std::optional<uint64_t> online_updates;
+  double clip_norm = 0;
+  std::optional<TargetConfig> target;
 
   template <class Fields>
   void fields(Fields& f) {
@@ -137,15 +162,31 @@ struct TrainConfig {
     f("batch", batch, "rows per step, all workers together", at_least(1));
     f("shuffle", shuffle, "a new order of the rows in each epoch");
     f("seed", seed, "of the shuffling", at_least(0));
-    f("partition", partition, "how a step's rows are cut among the workers: contiguous, round_robin");
+    f("partition", partition,
+      "how rows are cut among the workers: contiguous, round_robin (of each step); hash, overlapping, by_label, "
+      "dirichlet (of all rows, for the whole job)");
+    f("overlap", overlap, "overlapping: the part of the neighbour's rows that a worker has too", between(0, 1));
+    f("alpha", alpha, "dirichlet: the smaller, the less alike are the workers' rows", Bounds{1e-6, INFINITY});
+    f("grow_every", grow_every, "epochs after which the batch grows; 0: never", at_least(0));
+    f("grow_by", grow_by, "by this factor", at_least(1));
+    f("online_updates", online_updates,
+      "each epoch is one step over all rows, then this many of batch rows; not set: steps of batch rows only");
+    f("clip_norm", clip_norm, "bound of the norm of a step's gradient, each worker an equal part of it; 0: none",
+      at_least(0));
     f("precision", precision, "of the parameters: float32, float64");
     f("optimizer", optimizer, "how the parameters change");
+    f("target", target, "stop when an evaluation reaches this");
   }
 };
 
 struct DistributeConfig {
   Topology topology = Topology::kStore;
-  Sync sync = Sync::kBsp;
+  Sync sync;
+  std::optional<Sync> dense_sync;
+  int64_t push_every = 1, fetch_every = 1;
+  bool rate_by_staleness = false;
+  uint32_t in_flight = 1;
+  bool intent = false;
   uint32_t workers = 1;
   uint32_t servers = 1;
   uint32_t shards_per_server = 1;
@@ -156,7 +197,15 @@ struct DistributeConfig {
   template <class Fields>
   void fields(Fields& f) {
     f("topology", topology, "who talks to whom: store");
-    f("sync", sync, "when updates meet: bsp");
+    f("sync", sync,
+      "when updates meet: bsp; asp; ssp(s): nobody is more than s steps ahead; backup(b): a step goes on without its b "
+      "slowest workers; value(d): nobody computes with weights further than d from the present ones");
+    f("dense_sync", dense_sync, "the same for dense tables, where it differs");
+    f("push_every", push_every, "steps of a worker, on a replica of its own, between two pushes", at_least(1));
+    f("fetch_every", fetch_every, "and between two fetches", at_least(1));
+    f("rate_by_staleness", rate_by_staleness, "asp, ssp, value: a push counts less the more updates it has missed");
+    f("in_flight", in_flight, "pushes that may be under way while the next step begins", between(0, 3));
+    f("intent", intent, "tell the servers a batch's keys while the one before is computed");
     f("workers", workers, "who compute", between(1, 10'000));
     f("servers", servers, "who hold the parameters", between(1, 1'000));
     f("shards_per_server", shards_per_server, "cores a server uses, one shard on each", between(1, 256));
@@ -165,6 +214,24 @@ struct DistributeConfig {
     f("listen", listen, "tcp: where the coordinator listens; port 0 lets the system choose");
   }
   Layout layout() const { return {.shards = servers * shards_per_server, .workers = workers}; }
+  // The part of a step's rows whose gradients are waited for.
+  double counted_share() const {
+    if (sync.kind != Sync::Kind::kBackup) return 1;
+    return static_cast<double>(workers - sync.steps) / workers;
+  }
+};
+
+struct TablesConfig {
+  RowPolicy rows;
+  NonFinite non_finite = NonFinite::kRefuse;
+  uint64_t quota = 0;
+
+  template <class Fields>
+  void fields(Fields& f) {
+    f("rows", rows, "of sparse tables: which keys get one, and how long it stays");
+    f("non_finite", non_finite, "a gradient that is not finite: refuse the push and name the key, or zero");
+    f("quota", quota, "bytes that the job's tables may take on each shard; 0: no limit", at_least(0));
+  }
 };
 
 struct JobConfig {
@@ -175,6 +242,7 @@ struct JobConfig {
   DistributeConfig distribute;
   ClusterConfig cluster;
   StoreConfig store;
+  TablesConfig tables;
   std::string runs = "runs";
 
   template <class Fields>
@@ -185,7 +253,8 @@ struct JobConfig {
     f("train", train, "how it is learned");
     f("distribute", distribute, "how the work is distributed");
     f("cluster", cluster, "how patient the nodes are with each other");
-    f("store", store, "the parameter store's patience");
+    f("store", store, "the parameter store's patience and memory");
+    f("tables", tables, "the parameter store's tables");
     f("runs", runs, "folder that gets a folder for each run");
   }
   // What single fields cannot tell.
