@@ -101,11 +101,11 @@ struct Trained {
 };
 
 Trained train_distributed(JobConfig job, Launch launched, const TrainingData& data, const Dataset& test,
-                          const OptimizerRegistry& optimizers) {
+                          const JobParts& parts) {
   job.distribute.launch = launched;
   const auto start = Clock::now();
   const JobResult result =
-      launch(job, data, {.optimizers = optimizers, .events = {}, .executable = "/proc/self/exe", .log_path = ""});
+      launch(job, data, {.parts = parts, .events = {}, .executable = "/proc/self/exe", .log_path = ""});
   const double whole = seconds_since(start);
   require(result.status);
   require(result.progress.rows == data.train.rows(), "not all rows were trained on");
@@ -117,10 +117,10 @@ Trained train_distributed(JobConfig job, Launch launched, const TrainingData& da
 
 // What one process would do that keeps all parameters in one array: nothing is sent, no key is looked up.
 Trained train_serially(const JobConfig& job, const TrainingData& data, const Dataset& test,
-                       const OptimizerRegistry& optimizers) {
+                       const JobParts& parts) {
   const auto start = Clock::now();
   const auto model = make_model<float>(job.model);
-  const auto optimizer = optimizers.make<float>(job.train.optimizer);
+  const auto optimizer = parts.optimizers.make<float>(job.train.optimizer);
   require(model.status());
   require(optimizer.status());
   const size_t stride = 1 + (*optimizer)->state_per_weight();
@@ -201,7 +201,7 @@ void print_training(const std::string& how, const Measured& measured) {
 }
 
 void measure_training(int rounds, const JobConfig& job, const TrainingData& data, const Dataset& test) {
-  const OptimizerRegistry optimizers = OptimizerRegistry::standard();
+  const JobParts parts;
   Measured serial, processes, threads;
   const auto add = [&](Measured& measured, const Trained& trained, double serial_seconds) {
     measured.seconds.add(trained.seconds);
@@ -212,9 +212,9 @@ void measure_training(int rounds, const JobConfig& job, const TrainingData& data
     measured.auc = trained.auc;
   };
   for (int round = 0; round < rounds; ++round) {
-    const Trained alone = train_serially(job, data, test, optimizers);
-    const Trained by_processes = train_distributed(job, Launch::kProcesses, data, test, optimizers);
-    const Trained by_threads = train_distributed(job, Launch::kThreads, data, test, optimizers);
+    const Trained alone = train_serially(job, data, test, parts);
+    const Trained by_processes = train_distributed(job, Launch::kProcesses, data, test, parts);
+    const Trained by_threads = train_distributed(job, Launch::kThreads, data, test, parts);
     require(by_processes.checksum == by_threads.checksum, "processes and threads gave different models");
     // Only the order in which gradients are added up differs.
     require(std::abs(by_threads.auc - alone.auc) < 1e-3, "the distributed model ranks otherwise than the serial one");

@@ -40,14 +40,14 @@ std::string own_executable() {
 
 // Runs the job where `launch` says, the simulator included.
 JobResult run_job(const TrainCommand& command, const JobConfig& job, const TrainingData& data,
-                  const OptimizerRegistry& optimizers, const JobEvents& events, const std::string& log_path) {
+                  const JobParts& parts, const JobEvents& events, const std::string& log_path) {
   if (command.launch == "simulator") {
-    SimulatedRun run = simulate(job, data, SimConfig{}, Faults{}, optimizers, events);
+    SimulatedRun run = simulate(job, data, SimConfig{}, Faults{}, parts, events);
     if (!run.world.ok()) run.job.status = run.world;
     return std::move(run.job);
   }
   return launch(job, data,
-                {.optimizers = optimizers,
+                {.parts = parts,
                  .events = events,
                  .executable = own_executable(),
                  .log_path = log_path,
@@ -57,9 +57,9 @@ JobResult run_job(const TrainCommand& command, const JobConfig& job, const Train
                  }});
 }
 
-Status train(const TrainCommand& command, const JobConfig& job, const OptimizerRegistry& optimizers) {
+Status train(const TrainCommand& command, const JobConfig& job, const JobParts& parts) {
   ASSIGN(const TrainingData data, open_data(job));
-  TRY(check_job(job, data, optimizers));
+  TRY(check_job(job, data, parts));
   if (data.train.skipped_rows() + data.test.skipped_rows() > 0) {
     log_warning("{} bad rows were skipped", data.train.skipped_rows() + data.test.skipped_rows());
   }
@@ -81,7 +81,7 @@ Status train(const TrainCommand& command, const JobConfig& job, const OptimizerR
                                display.epoch(progress);
                                record(progress, "epoch");
                              }};
-  const JobResult result = run_job(command, job, data, optimizers, events, run_dir.log_path());
+  const JobResult result = run_job(command, job, data, parts, events, run_dir.log_path());
   display.end();
   if (!result.status.ok()) {
     log_info("failed: {}", result.status.text());
@@ -98,7 +98,7 @@ Status train(const TrainCommand& command, const JobConfig& job, const OptimizerR
 
 }  // namespace
 
-int run(const TrainCommand& command, const OptimizerRegistry& optimizers) {
+int run(const TrainCommand& command, const JobParts& parts) {
   std::vector<std::string> settings = command.settings;
   if (!command.launch.empty() && command.launch != "simulator")
     settings.push_back("distribute.launch=" + command.launch);
@@ -108,11 +108,11 @@ int run(const TrainCommand& command, const OptimizerRegistry& optimizers) {
     fmt::print("{}", config_to_text(*job, true));
     return 0;
   }
-  const Status outcome = train(command, *job, optimizers);
+  const Status outcome = train(command, *job, parts);
   return outcome.ok() ? 0 : fail(outcome);
 }
 
-int run(const NodeCommand& command, const OptimizerRegistry& optimizers) {
+int run(const NodeCommand& command, const JobParts& parts) {
   const char* secret = std::getenv(kSecretVariable);
   if (secret == nullptr) return fail(error(Code::kInvalid, "{} is not set: the coordinator tells it", kSecretVariable));
   if (!command.coordinator.starts_with("tcp:") && !command.coordinator.starts_with("shm:")) {
@@ -132,7 +132,7 @@ int run(const NodeCommand& command, const OptimizerRegistry& optimizers) {
                                            .listen = command.listen,
                                            .join_timeout = *join_timeout,
                                            .shares_cores = !command.own_cores},
-                                          optimizers);
+                                          parts);
   if (outcome.ok()) return 0;
   // Who gave it a log reads that, and hears of the failure from the coordinator.
   if (command.log.empty()) return fail(outcome.within(fmt::format("node {}", command.id)));
@@ -140,17 +140,17 @@ int run(const NodeCommand& command, const OptimizerRegistry& optimizers) {
   return 1;
 }
 
-int run(const SimulateCommand& command, const OptimizerRegistry& optimizers) {
+int run(const SimulateCommand& command, const JobParts& parts) {
   auto scenario = load_scenario(command.scenario_file);
   if (!scenario.ok()) return fail(scenario.status());
   auto data = open_data(scenario->workload);
   if (!data.ok()) return fail(data.status());
-  const Status checked = check_job(scenario->workload, *data, optimizers);
+  const Status checked = check_job(scenario->workload, *data, parts);
   if (!checked.ok()) return fail(checked);
   const uint64_t first = command.seed == 0 ? 1 : command.seed;
   const uint64_t last = command.seed == 0 ? static_cast<uint64_t>(scenario->seeds) : command.seed;
   for (uint64_t seed = first; seed <= last; ++seed) {
-    const ScenarioRun result = run_scenario(*scenario, *data, seed, optimizers);
+    const ScenarioRun result = run_scenario(*scenario, *data, seed, parts);
     const SimulatedRun& run = result.run;
     const std::string auc = run.job.epochs.empty() ? "" : fmt::format("  AUC {:.4f}", run.job.epochs.back().auc);
     fmt::print("seed {}  trace {:016x}  {:.3f} s virtual  {} events{}  {}\n", seed, run.trace_hash, run.virtual_seconds,

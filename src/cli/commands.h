@@ -16,7 +16,7 @@ struct TrainCommand {
   bool explain = false;
   bool quiet = false;
 };
-int run(const TrainCommand& command, const OptimizerRegistry& optimizers);
+int run(const TrainCommand& command, const JobParts& parts);
 
 struct NodeCommand {
   std::string coordinator;
@@ -27,13 +27,13 @@ struct NodeCommand {
   std::string join_timeout = "60s";
   bool own_cores = false;
 };
-int run(const NodeCommand& command, const OptimizerRegistry& optimizers);
+int run(const NodeCommand& command, const JobParts& parts);
 
 struct SimulateCommand {
   std::string scenario_file;
   uint64_t seed = 0;  // 0: all the scenario asks for
 };
-int run(const SimulateCommand& command, const OptimizerRegistry& optimizers);
+int run(const SimulateCommand& command, const JobParts& parts);
 
 struct GenerateCommand {
   std::string out;

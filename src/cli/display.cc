@@ -43,7 +43,7 @@ std::string closing_table(const JobConfig& job, const JobResult& result, const s
       {"job", job.name},
       {"distribution",
        fmt::format("{} servers x {} shards, {} workers, {}", job.distribute.servers, job.distribute.shards_per_server,
-                   job.distribute.workers, Choices<Sync>::names[static_cast<size_t>(job.distribute.sync)])},
+                   job.distribute.workers, job.distribute.sync.text())},
       {"rows", fmt::format("{} in {:.2f} s, {} rows/s", human_count(static_cast<double>(p.rows)), p.seconds,
                            human_count(p.rows_per_second))},
       {"steps", std::to_string(p.steps)},

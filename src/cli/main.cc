@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kVersion = "0.1.0";
 
-void add_train(CLI::App& app, int& status, const OptimizerRegistry& optimizers) {
+void add_train(CLI::App& app, int& status, const JobParts& parts) {
   auto command = std::make_shared<TrainCommand>();
   CLI::App* sub = app.add_subcommand("train", "train a job");
   sub->add_option("job", command->job_file, "the job file")->required();
@@ -22,10 +22,10 @@ void add_train(CLI::App& app, int& status, const OptimizerRegistry& optimizers) 
       ->check(CLI::IsMember({"processes", "threads", "manual", "simulator"}));
   sub->add_flag("--explain", command->explain, "print every setting with its meaning, and stop");
   sub->add_flag("--quiet", command->quiet, "no progress");
-  sub->callback([command, &status, &optimizers] { status = run(*command, optimizers); });
+  sub->callback([command, &status, &parts] { status = run(*command, parts); });
 }
 
-void add_node(CLI::App& app, int& status, const OptimizerRegistry& optimizers) {
+void add_node(CLI::App& app, int& status, const JobParts& parts) {
   auto command = std::make_shared<NodeCommand>();
   CLI::App* sub = app.add_subcommand("node", "be a server or worker of a job; the coordinator tells which");
   sub->add_option("--coordinator", command->coordinator, "its address")->required();
@@ -35,15 +35,15 @@ void add_node(CLI::App& app, int& status, const OptimizerRegistry& optimizers) {
   sub->add_option("--log", command->log, "log file");
   sub->add_option("--join-timeout", command->join_timeout, "how long to look for the coordinator, as 60s");
   sub->add_flag("--own-cores", command->own_cores, "every node of the job has a core: spin while waiting");
-  sub->callback([command, &status, &optimizers] { status = run(*command, optimizers); });
+  sub->callback([command, &status, &parts] { status = run(*command, parts); });
 }
 
-void add_simulate(CLI::App& app, int& status, const OptimizerRegistry& optimizers) {
+void add_simulate(CLI::App& app, int& status, const JobParts& parts) {
   auto command = std::make_shared<SimulateCommand>();
   CLI::App* sub = app.add_subcommand("simulate", "run a scenario in the simulator");
   sub->add_option("scenario", command->scenario_file, "the scenario file")->required();
   sub->add_option("--seed", command->seed, "run this seed only")->check(CLI::PositiveNumber);
-  sub->callback([command, &status, &optimizers] { status = run(*command, optimizers); });
+  sub->callback([command, &status, &parts] { status = run(*command, parts); });
 }
 
 void add_generate(CLI::App& app, int& status) {
@@ -79,13 +79,13 @@ int talweg_main(int argc, char** argv) {
   // Message bodies come and go; memory given back to the system each time would be paid for with page faults.
   ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  const OptimizerRegistry optimizers = OptimizerRegistry::standard();
+  const JobParts parts;
   int status = 0;
   CLI::App app("Talweg trains one model on many machines.");
   app.require_subcommand(1);
-  add_train(app, status, optimizers);
-  add_node(app, status, optimizers);
-  add_simulate(app, status, optimizers);
+  add_train(app, status, parts);
+  add_node(app, status, parts);
+  add_simulate(app, status, parts);
   add_generate(app, status);
   add_bench(app, status);
   app.add_subcommand("version", "print the version")->callback([] { fmt::print("talweg {}\n", kVersion); });

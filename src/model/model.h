@@ -22,6 +22,7 @@ struct TableShape {
   bool sparse = true;
   uint32_t width = 1;  // sparse: values per key
   uint64_t size = 0;   // dense: values in all
+  uint64_t columns = 0;  // dense: of a matrix, whose rows lie one after the other; 0: a vector
   InitConfig init = {};
 };
 

@@ -98,7 +98,10 @@ Task<Status> DownpourExchange<Real>::begin(int64_t step, const Batch& batch, Par
   if (step % job_.distribute.fetch_every == 0) ++fetch_;
   batch_rows_.resize(batch.keys.size());
   const uint32_t known = index_.size();
-  index_.find_or_insert(batch.keys, batch_rows_.data());
+  std::vector<uint32_t> missing(batch.keys.size()), fresh;
+  missing.resize(index_.touch(batch.keys, std::nullopt, batch_rows_.data(), missing.data()));
+  index_.reserve(missing.size());
+  index_.insert(batch.keys, missing, 0, batch_rows_.data(), fresh);
   keys_.resize(index_.size());
   fetched_in_.resize(index_.size());
   for (size_t i = 0; i < batch.keys.size(); ++i) keys_[batch_rows_[i]] = batch.keys[i];

@@ -2,6 +2,9 @@
 
 #include <filesystem>
 
+#include "store/table.h"
+#include "train/store_exchange.h"
+
 namespace talweg {
 namespace {
 
@@ -128,13 +131,35 @@ Result<std::unique_ptr<RowGenerator>> GeneratedData::generator() const {
 Status JobConfig::check(const std::string& file) const {
   if (data.generated) {
     TRY(data.generated->generator().status().within(fmt::format("{}: data.generated", file)));
-  } else if (data.train.empty()) {
-    return error(Code::kInvalid, "{}: data.train: missing; name the file of training rows, or give data.generated",
-                 file);
+  } else if (data.train.empty() && !data.streams()) {
+    return error(Code::kInvalid,
+                 "{}: data.train: missing; name the file of training rows, or give data.stream or data.generated", file);
   }
+  if ((data.stream == "generated") != (data.streams() && data.generated.has_value())) {
+    return error(Code::kInvalid, "{}: data.stream: generated rows need data.generated, and are then the stream", file);
+  }
+  if (data.streams() && !data.train.empty()) {
+    return error(Code::kInvalid, "{}: data.stream: the rows come from it, or from data.train, not from both", file);
+  }
+  TRY(distribute.check().within(fmt::format("{}: distribute", file)));
   TRY(cluster.check().within(fmt::format("{}: cluster", file)));
   if (name.empty() || name.find('/') != std::string::npos) {
     return error(Code::kInvalid, "{}: name: '{}' cannot name a folder", file, name);
+  }
+  return {};
+}
+
+Status DistributeConfig::check() const {
+  const bool backup = sync.kind == Sync::Kind::kBackup;
+  if (backup && sync.steps >= workers) {
+    return error(Code::kInvalid, "sync: {} of {} workers cannot be backups: at least one is needed", sync.steps,
+                 workers);
+  }
+  if (dense_sync && (backup || dense_sync->kind == Sync::Kind::kBackup) && *dense_sync != sync) {
+    return error(Code::kInvalid, "dense_sync: with backup workers all tables must go on together: leave it out");
+  }
+  if (backup && (push_every > 1 || fetch_every > 1)) {
+    return error(Code::kInvalid, "push_every and fetch_every do not go with backup workers");
   }
   return {};
 }
@@ -153,6 +178,7 @@ Result<JobConfig> job_from_text(const std::string& text, const std::string& file
 void resolve_data_paths(JobConfig& job, const std::string& file) {
   const auto folder = std::filesystem::absolute(file).parent_path();
   for (std::string* path : {&job.data.train, &job.data.test, &job.data.cache}) make_absolute(*path, folder);
+  if (job.data.stream != "-" && job.data.stream != "generated") make_absolute(job.data.stream, folder);
 }
 
 Result<JobConfig> load_job(const std::string& path, const std::vector<std::string>& settings) {
@@ -172,23 +198,31 @@ Result<TrainingData> open_data(const JobConfig& job) {
   if (job.data.generated) {
     const GeneratedData& generated = *job.data.generated;
     ASSIGN(const auto generator, generated.generator());
-    data.train = generate(*generator, 0, generated.rows);
+    if (!job.data.streams()) data.train = generate(*generator, 0, generated.rows);
     data.test = generate(*generator, generated.rows, generated.test_rows);
     return data;
   }
-  ASSIGN(data.train, open_dataset(options_for(job.data, job.data.train)));
+  if (!job.data.streams()) {
+    ASSIGN(data.train, open_dataset(options_for(job.data, job.data.train)));
+  }
   if (!job.data.test.empty()) {
     ASSIGN(data.test, open_dataset(options_for(job.data, job.data.test)));
   }
-  if (data.train.rows() == 0) return error(Code::kInvalid, "{} has no rows", job.data.train);
+  if (data.train.rows() == 0 && !job.data.streams()) return error(Code::kInvalid, "{} has no rows", job.data.train);
   return data;
 }
 
-Status check_job(const JobConfig& job, const TrainingData& data, const OptimizerRegistry& optimizers) {
-  ASSIGN(const auto model, make_model<float>(job.model));
-  TRY(model->check(data.train).within("data.train"));
+Status check_job(const JobConfig& job, const TrainingData& data, const JobParts& parts) {
+  ASSIGN(const auto model, parts.models.make<float>(job.model));
+  if (!job.data.streams()) TRY(model->check(data.train).within("data.train"));
   TRY(model->check(data.test).within("data.test"));
-  return optimizers.make<float>(job.train.optimizer).status().within("train.optimizer.type");
+  TRY(parts.optimizers.make<float>(job.train.optimizer).status().within("train.optimizer"));
+  const Layout layout = job.distribute.layout();
+  for (const TableSpec& table : tables_of(*model, job)) {
+    TRY(check(table, layout.shards));
+    TRY(Table::make(table, 0, 1 << 16, parts.optimizers).status());
+  }
+  return {};
 }
 
 }  // namespace talweg

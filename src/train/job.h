@@ -12,9 +12,10 @@
 #include "data/cache.h"
 #include "data/generator.h"
 #include "data/sampler.h"
-#include "model/model.h"
+#include "model/registry.h"
 #include "optim/registry.h"
 #include "store/config.h"
+#include "store/server.h"
 #include "store/table_spec.h"
 
 namespace talweg {
@@ -214,6 +215,7 @@ struct DistributeConfig {
     f("listen", listen, "tcp: where the coordinator listens; port 0 lets the system choose");
   }
   Layout layout() const { return {.shards = servers * shards_per_server, .workers = workers}; }
+  Status check() const;
   // The part of a step's rows whose gradients are waited for.
   double counted_share() const {
     if (sync.kind != Sync::Kind::kBackup) return 1;
@@ -268,6 +270,11 @@ void resolve_data_paths(JobConfig& job, const std::string& file);
 Result<JobConfig> job_from_text(const std::string& text, const std::string& file);
 Result<JobConfig> job_from_yaml(const YAML::Node& node, const std::string& file);
 
+// What a job file may name.
+struct JobParts : StoreParts {
+  ModelRegistry models = ModelRegistry::standard();
+};
+
 struct TrainingData {
   Dataset train, test;
 };
@@ -276,6 +283,6 @@ Result<TrainingData> open_data(const JobConfig& job);
 
 // What would make every node fail, found before there are any: names that nobody knows, data that does not fit the
 // model.
-Status check_job(const JobConfig& job, const TrainingData& data, const OptimizerRegistry& optimizers);
+Status check_job(const JobConfig& job, const TrainingData& data, const JobParts& parts);
 
 }  // namespace talweg

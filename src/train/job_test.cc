@@ -124,15 +124,15 @@ TEST(Job, what_would_fail_on_every_node_is_found_before_there_are_any) {
   ASSERT_TRUE(job.ok()) << error_of(job);
   const auto data = open_data(*job);
   ASSERT_TRUE(data.ok());
-  const OptimizerRegistry optimizers = OptimizerRegistry::standard();
-  EXPECT_TRUE(check_job(*job, *data, optimizers).ok());
+  const JobParts parts;
+  EXPECT_TRUE(check_job(*job, *data, parts).ok());
   job->model.features = 3;
-  EXPECT_TRUE(contains(check_job(*job, *data, optimizers).message(), "data.train: the data has key"));
+  EXPECT_TRUE(contains(check_job(*job, *data, parts).message(), "data.train: the data has key"));
   job->model.features = 100;
   job->train.optimizer.type = "sgdd";
-  EXPECT_TRUE(contains(check_job(*job, *data, optimizers).message(), "did you mean 'sgd'"));
+  EXPECT_TRUE(contains(check_job(*job, *data, parts).message(), "did you mean 'sgd'"));
   job->model.type = "linea";
-  EXPECT_TRUE(contains(check_job(*job, *data, optimizers).message(), "there is no model 'linea'"));
+  EXPECT_TRUE(contains(check_job(*job, *data, parts).message(), "there is no model 'linea'"));
 }
 
 TEST(Job, every_kind_of_generated_data_can_be_trained_on_by_its_model) {

@@ -220,10 +220,10 @@ JobResult launch_threads(const JobConfig& job, const TrainingData& data, LaunchO
   const Layout layout = job.distribute.layout();
   ComputePool pool(std::thread::hardware_concurrency());
   HostIo coordinator_io(io_options(kCoordinatorNode, secret, job, &pool));
-  CoordinatorNode coordinator(coordinator_io, job, data.train.rows(), std::move(options.events));
+  CoordinatorNode coordinator(coordinator_io, job, options.parts, data, std::move(options.events));
   coordinator_io.add(inproc::make_transport(hub, "0", coordinator_io.bell()));
 
-  const NodeContext context{Identity(static_cast<uint64_t>(::getpid()), host_name()), options.optimizers,
+  const NodeContext context{Identity(static_cast<uint64_t>(::getpid()), host_name()), options.parts,
                             [&data](const JobConfig&) -> Result<TrainingData> { return data; }, job.cluster};
   std::vector<std::thread> threads;
   for (Peer id = 1; id < layout.nodes(); ++id) {
@@ -277,7 +277,7 @@ JobResult launch_processes(const JobConfig& job, const TrainingData& data, Launc
   const BlockedInterrupts blocked;
   const std::string secret = new_secret();
   HostIo io(io_options(kCoordinatorNode, secret, job, nullptr));
-  CoordinatorNode coordinator(io, job, data.train.rows(), std::move(options.events));
+  CoordinatorNode coordinator(io, job, options.parts, data, std::move(options.events));
   auto transport = make_transport(job.distribute.transport, job.distribute.listen, io);
   if (!transport.ok()) return failed(transport.status().within("distribute.listen"));
   io.add(std::move(*transport));
@@ -304,11 +304,11 @@ JobResult launch(const JobConfig& job, const TrainingData& data, LaunchOptions o
   return launch_processes(job, data, std::move(options));
 }
 
-Status run_node_process(const NodeProcess& process, const OptimizerRegistry& optimizers) {
+Status run_node_process(const NodeProcess& process, const JobParts& parts) {
   ComputePool pool(process.count);
   ClusterConfig joining;
   joining.join_timeout = process.join_timeout;
-  const NodeContext context{Identity(static_cast<uint64_t>(::getpid()), host_name()), optimizers, &open_data, joining};
+  const NodeContext context{Identity(static_cast<uint64_t>(::getpid()), host_name()), parts, &open_data, joining};
   std::vector<Status> outcomes(process.count);
   std::vector<std::thread> threads;
   for (uint32_t i = 0; i < process.count; ++i) {

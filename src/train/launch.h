@@ -9,7 +9,7 @@
 namespace talweg {
 
 struct LaunchOptions {
-  const OptimizerRegistry& optimizers;
+  const JobParts& parts;
   JobEvents events;
   std::string executable;  // processes: the talweg command
   std::string log_path;    // processes: where nodes log; empty: nowhere
@@ -30,7 +30,7 @@ struct NodeProcess {
   Duration join_timeout = ClusterConfig{}.join_timeout;
   bool shares_cores = true;  // with other nodes of the job: waiting must not burn them
 };
-Status run_node_process(const NodeProcess& process, const OptimizerRegistry& optimizers);
+Status run_node_process(const NodeProcess& process, const JobParts& parts);
 
 // How the job's secret reaches a node: not by the command line, which everybody on the host can read.
 constexpr const char* kSecretVariable = "TALWEG_JOB_SECRET";

@@ -1,8 +1,12 @@
 #include "train/node.h"
 
+#include <cmath>
+
 #include "base/log.h"
 #include "store/client.h"
 #include "store/server.h"
+#include "store/store.pb.h"
+#include "train/plan.h"
 #include "train/store_exchange.h"
 #include "train/worker.h"
 
@@ -12,9 +16,19 @@ namespace {
 // Reading a large file for the first time takes its time; a node that died meanwhile is found by its silence.
 constexpr Duration kReadyTimeout = std::chrono::minutes(30);
 
-uint64_t steps_of(const JobConfig& job, uint64_t rows) {
-  const auto batch = static_cast<uint64_t>(job.train.batch);
-  return (rows + batch - 1) / batch * static_cast<uint64_t>(job.train.epochs);
+int64_t steps_of(const JobConfig& job, const TrainingData& data) {
+  return job.data.streams() ? 0 : Plan(job.train, job.distribute.workers, data.train).steps();
+}
+
+bool reaches(const EpochResult& result, const TargetConfig& target) {
+  const auto at_most = [&](const char* name, const std::optional<double>& bound) {
+    return !bound || result.measure(name).value_or(INFINITY) <= *bound;
+  };
+  const auto at_least = [&](const char* name, const std::optional<double>& bound) {
+    return !bound || result.measure(name).value_or(-INFINITY) >= *bound;
+  };
+  return at_most("loss", target.loss) && at_most("rmse", target.rmse) && at_least("auc", target.auc) &&
+         at_least("accuracy", target.accuracy);
 }
 
 // The log says who waits for whom, for what and how long, while there is still time to look.
@@ -29,12 +43,12 @@ Task<> watch_stalls(Io& io, std::string who) {
 }
 
 template <class Real>
-Task<Status> fetch_model(Io& io, const JobConfig& job, int64_t step, TrainedModel* model) {
-  CO_ASSIGN(const auto shape, make_model<Real>(job.model));
-  StoreClient client(io, shard_nodes(job.distribute.layout()), 0, job.store);
-  for (const TableSpec& spec : tables_of(*shape, job.train.optimizer)) {
+Task<Status> fetch_tables(StoreClient& client, const JobConfig& job, const JobParts& parts, int64_t rounds,
+                          TrainedModel* model) {
+  CO_ASSIGN(const auto shape, parts.models.make<Real>(job.model));
+  for (const TableSpec& spec : tables_of(*shape, job)) {
     CO_TRY(co_await client.create(spec));
-    auto dump = co_await client.dump<Real>(spec.id, step);
+    auto dump = co_await client.dump<Real>(spec.id, rounds);
     if (!dump.ok()) co_return dump.status();
     const Bytes values = bytes_of(std::span<const Real>(dump->values));
     TrainedTable table;
@@ -50,9 +64,9 @@ Task<Status> fetch_model(Io& io, const JobConfig& job, int64_t step, TrainedMode
 }
 
 Task<Status> serve_shard(Io& io, Member& member, const JobConfig& job, uint32_t rank,
-                         const OptimizerRegistry& optimizers, TaskSet& tasks) {
+                         const JobParts& parts, TaskSet& tasks) {
   const Layout layout = job.distribute.layout();
-  StoreServer server(io, rank, layout.shards, layout.workers, optimizers, job.store);
+  StoreServer server(io, rank, layout.shards, parts, job.store);
   TaskSet serving(io);
   server.start(serving);
   Status outcome = co_await member.barrier("ready", layout.shards + layout.workers, kReadyTimeout);
@@ -70,7 +84,7 @@ Task<Status> work(Io& io, Member& member, const JobConfig& job, uint32_t rank, c
   if (!data.ok()) co_return data.status();
   const Layout layout = job.distribute.layout();
   CO_TRY(co_await member.barrier("ready", layout.shards + layout.workers, kReadyTimeout));
-  co_return co_await run_worker(io, member, job, rank, std::move(*data));
+  co_return co_await run_worker(io, member, job, rank, std::move(*data), context.parts);
 }
 
 Task<Status> take_part(Io& io, const JobConfig& job, const NodeContext& context) {
@@ -81,7 +95,7 @@ Task<Status> take_part(Io& io, const JobConfig& job, const NodeContext& context)
   member.start(tasks);
   tasks.spawn(watch_stalls(io, layout.name_of(io.self())));
   if (layout.role_of(io.self()) == Role::kServer) {
-    co_return co_await serve_shard(io, member, job, rank, context.optimizers, tasks);
+    co_return co_await serve_shard(io, member, job, rank, context.parts, tasks);
   }
   Status outcome = co_await work(io, member, job, rank, context);
   // Only for the log: the coordinator tells the first failure, and not each of its echoes.
@@ -102,11 +116,14 @@ Task<Status> join_and_take_part(Io& io, const NodeContext& context) {
 
 }  // namespace
 
-CoordinatorNode::CoordinatorNode(Io& io, const JobConfig& job, uint64_t rows, JobEvents events)
+CoordinatorNode::CoordinatorNode(Io& io, const JobConfig& job, const JobParts& parts, const TrainingData& data,
+                                 JobEvents events)
     : io_(io),
       job_(job),
+      parts_(parts),
       events_(std::move(events)),
-      board_(static_cast<uint64_t>(job.train.epochs), steps_of(job, rows), job.distribute.workers),
+      board_(static_cast<uint64_t>(job.train.epochs), static_cast<uint64_t>(steps_of(job, data)),
+             job.distribute.workers),
       coordinator_(io, job.distribute.layout(), job.cluster, config_to_text(job),
                    [this](Peer from, const std::string& payload) { on_report(from, payload); }) {}
 
@@ -114,22 +131,36 @@ Task<> CoordinatorNode::run(JobResult* result) {
   result->status = co_await coordinator_.gather();
   if (result->status.ok()) {
     board_.start(io_.now());
-    result->status = co_await coordinator_.run(job_part(&result->model));
+    result->status = co_await coordinator_.run(job_part(result));
   }
   result->epochs = board_.epochs();
   result->progress = board_.progress();
+  result->workers = board_.workers();
+  result->reached_target = reached_target_;
 }
 
-Task<Status> CoordinatorNode::job_part(TrainedModel* model) {
+Task<Status> CoordinatorNode::job_part(JobResult* result) {
   CO_TRY(co_await coordinator_.finished(Role::kWorker));
-  const auto steps = static_cast<int64_t>(board_.progress().steps);
-  if (job_.train.precision == ValueType::kFloat64) co_return co_await fetch_model<double>(io_, job_, steps, model);
-  co_return co_await fetch_model<float>(io_, job_, steps, model);
+  StoreClient client(io_, shard_nodes(job_.distribute.layout()), store_job(job_), 0, job_.store);
+  const int64_t rounds = board_.rounds();
+  if (job_.train.precision == ValueType::kFloat64) {
+    CO_TRY(co_await fetch_tables<double>(client, job_, parts_, rounds, &result->model));
+  } else {
+    CO_TRY(co_await fetch_tables<float>(client, job_, parts_, rounds, &result->model));
+  }
+  auto stats = co_await client.stats();
+  if (!stats.ok()) co_return stats.status();
+  result->shards = std::move(*stats);
+  co_return Status();
 }
 
 void CoordinatorNode::on_report(Peer from, const std::string& payload) {
   const auto evaluated = board_.add(from, payload, io_.now());
   if (!evaluated.ok()) return coordinator_.fail(evaluated.status());
+  if (*evaluated && job_.train.target && reaches(board_.epochs().back(), *job_.train.target)) {
+    reached_target_ = true;
+    coordinator_.decide(std::string(kEnough));
+  }
   events_.on_progress(board_.progress());
   if (*evaluated) events_.on_epoch(board_.progress());
 }

@@ -8,7 +8,7 @@
 
 #include "cluster/coordinator.h"
 #include "cluster/member.h"
-#include "optim/registry.h"
+#include "store/store.pb.h"
 #include "train/job.h"
 #include "train/progress.h"
 #include "train/trained_model.h"
@@ -20,6 +20,9 @@ struct JobResult {
   TrainedModel model;
   std::vector<EpochResult> epochs;
   Progress progress;
+  bool reached_target = false;
+  std::vector<proto::WorkerReport> workers;  // by rank
+  std::vector<proto::StatsReply> shards;     // by rank
 };
 
 // Called on the coordinator's thread.
@@ -30,20 +33,22 @@ struct JobEvents {
 
 class CoordinatorNode {
  public:
-  // Opens the coordinator's services: make it before the node can be reached. `rows`: of the training data.
-  CoordinatorNode(Io& io, const JobConfig& job, uint64_t rows, JobEvents events);
+  // Opens the coordinator's services: make it before the node can be reached.
+  CoordinatorNode(Io& io, const JobConfig& job, const JobParts& parts, const TrainingData& data, JobEvents events);
 
   // Gathers the nodes, waits for the workers, fetches the model, ends the job.
   Task<> run(JobResult* result);
   Coordinator& coordinator() { return coordinator_; }
 
  private:
-  Task<Status> job_part(TrainedModel* model);
+  Task<Status> job_part(JobResult* result);
   void on_report(Peer from, const std::string& payload);
 
   Io& io_;
   const JobConfig& job_;
+  const JobParts& parts_;
   JobEvents events_;
+  bool reached_target_ = false;
   ProgressBoard board_;
   Coordinator coordinator_;
 };
@@ -51,7 +56,7 @@ class CoordinatorNode {
 // What a server or worker needs from the process it runs in.
 struct NodeContext {
   Identity identity;
-  const OptimizerRegistry& optimizers;
+  const JobParts& parts;
   std::function<Result<TrainingData>(const JobConfig&)> open_data;
   ClusterConfig joining;  // until the coordinator has told the job's own
 };

@@ -22,6 +22,7 @@ Result<bool> ProgressBoard::add_evaluation(Peer from, const proto::Evaluation& p
   parts[from] = part.metrics();
   if (parts.size() < workers_) return false;
   ASSIGN(EpochResult result, merged(part.epoch(), parts));
+  result.seconds = latest_ > started_ ? to_seconds(latest_ - started_) : 0;
   results_.push_back(std::move(result));
   evaluating_.erase(part.epoch());
   return true;
@@ -37,6 +38,25 @@ Result<EpochResult> ProgressBoard::merged(uint64_t epoch, const Parts& parts) {
   }
   return EpochResult{
       .epoch = epoch, .rows = all->rows(), .loss = all->loss(), .auc = all->auc(), .summary = all->summary()};
+}
+
+std::optional<double> EpochResult::measure(std::string_view name) const {
+  for (const auto& [known, value] : summary) {
+    if (known == name) return value;
+  }
+  return std::nullopt;
+}
+
+std::vector<proto::WorkerReport> ProgressBoard::workers() const {
+  std::vector<proto::WorkerReport> workers;
+  for (const auto& [peer, report] : reports_) workers.push_back(report);
+  return workers;
+}
+
+int64_t ProgressBoard::rounds() const {
+  uint64_t rounds = 0;
+  for (const auto& [peer, report] : reports_) rounds = std::max(rounds, report.rounds());
+  return static_cast<int64_t>(rounds);
 }
 
 Progress ProgressBoard::progress() const {

@@ -22,6 +22,9 @@ struct EpochResult {
   double loss = 0;
   double auc = 0.5;
   std::vector<std::pair<std::string, double>> summary = {};  // every measure that applies, by name
+  double seconds = 0;                                        // since the training began
+
+  std::optional<double> measure(std::string_view name) const;
 };
 
 struct Progress {
@@ -47,6 +50,10 @@ class ProgressBoard {
   Result<bool> add(Peer from, const std::string& payload, Time now);
 
   Progress progress() const;
+  // The workers' latest, in the order of their ranks.
+  std::vector<proto::WorkerReport> workers() const;
+  // Rounds that the tables have been through.
+  int64_t rounds() const;
   const std::vector<EpochResult>& epochs() const { return results_; }
 
  private:

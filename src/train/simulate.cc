@@ -26,16 +26,16 @@ Status check(const Expectation& expect, const SimulatedRun& run) {
 }  // namespace
 
 SimulatedRun simulate(const JobConfig& job, const TrainingData& data, const SimConfig& config, const Faults& faults,
-                      const OptimizerRegistry& optimizers, JobEvents events) {
+                      const JobParts& parts, JobEvents events) {
   SimulatedRun run;
   const Layout layout = job.distribute.layout();
-  const NodeContext context{Identity(0, "simulated"), optimizers,
+  const NodeContext context{Identity(0, "simulated"), parts,
                             [&data](const JobConfig&) -> Result<TrainingData> { return data; }, job.cluster};
   std::vector<Status> outcomes(layout.nodes());
   bool coordinated = false;
   World world(config, faults);
   world.add_node(kCoordinatorNode, [&](Io& io) -> Task<> {
-    CoordinatorNode coordinator(io, job, data.train.rows(), events);
+    CoordinatorNode coordinator(io, job, parts, data, events);
     co_await coordinator.run(&run.job);
     coordinated = true;
   });
@@ -63,14 +63,14 @@ Result<Scenario> load_scenario(const std::string& path) {
 }
 
 ScenarioRun run_scenario(const Scenario& scenario, const TrainingData& data, uint64_t seed,
-                         const OptimizerRegistry& optimizers) {
+                         const JobParts& parts) {
   SimConfig cluster = scenario.cluster;
   cluster.seed = seed;
   ScenarioRun result;
-  result.run = simulate(scenario.workload, data, cluster, scenario.faults, optimizers);
+  result.run = simulate(scenario.workload, data, cluster, scenario.faults, parts);
   result.held = check(scenario.expect, result.run);
   if (!result.held.ok() || !scenario.expect.same_model_without_faults) return result;
-  const SimulatedRun calm = simulate(scenario.workload, data, cluster, Faults{}, optimizers);
+  const SimulatedRun calm = simulate(scenario.workload, data, cluster, Faults{}, parts);
   if (!(calm.job.model == result.run.job.model))
     result.held = Status(Code::kInvalid, "the model differs from the one without faults");
   return result;

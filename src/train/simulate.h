@@ -17,7 +17,7 @@ struct SimulatedRun {
 };
 
 SimulatedRun simulate(const JobConfig& job, const TrainingData& data, const SimConfig& config, const Faults& faults,
-                      const OptimizerRegistry& optimizers, JobEvents events = {});
+                      const JobParts& parts, JobEvents events = {});
 
 enum class Outcome { kOk, kFails };
 template <>
@@ -68,6 +68,6 @@ struct ScenarioRun {
   Status held;  // what did not, else ok
 };
 ScenarioRun run_scenario(const Scenario& scenario, const TrainingData& data, uint64_t seed,
-                         const OptimizerRegistry& optimizers);
+                         const JobParts& parts);
 
 }  // namespace talweg

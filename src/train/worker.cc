@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "math/kernels.h"
 #include "train/batch_source.h"
 #include "train/busy.h"
 #include "train/downpour_exchange.h"
@@ -118,7 +119,7 @@ class Worker {
     const double most = job_.train.clip_norm / job_.distribute.workers;
     if (squares <= most * most) return;
     const Real factor = static_cast<Real>(most / std::sqrt(squares));
-    for (auto& table : gradients_.tables) scale(std::span<Real>(table), factor);
+    for (auto& table : gradients_.tables) talweg::scale(std::span<Real>(table), factor);
   }
 
   // This worker's share of the held-out rows, with the parameters as they are now. Nobody trains on until all are done.
@@ -206,20 +207,20 @@ class Worker {
 
 template <class Real>
 Task<Status> run_typed(Io& io, Member& member, const JobConfig& job, uint32_t rank, TrainingData data,
-                       const OptimizerRegistry& optimizers) {
-  CO_ASSIGN(auto model, make_model<Real>(job.model));
-  Worker<Real> worker(io, member, job, rank, std::move(data), std::move(model), optimizers);
+                       const JobParts& parts) {
+  CO_ASSIGN(auto model, parts.models.make<Real>(job.model));
+  Worker<Real> worker(io, member, job, rank, std::move(data), std::move(model), parts.optimizers);
   co_return co_await worker.run();
 }
 
 }  // namespace
 
 Task<Status> run_worker(Io& io, Member& member, const JobConfig& job, uint32_t rank, TrainingData data,
-                        const OptimizerRegistry& optimizers) {
+                        const JobParts& parts) {
   if (job.train.precision == ValueType::kFloat64) {
-    return run_typed<double>(io, member, job, rank, std::move(data), optimizers);
+    return run_typed<double>(io, member, job, rank, std::move(data), parts);
   }
-  return run_typed<float>(io, member, job, rank, std::move(data), optimizers);
+  return run_typed<float>(io, member, job, rank, std::move(data), parts);
 }
 
 }  // namespace talweg

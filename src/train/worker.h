@@ -11,6 +11,6 @@ constexpr std::string_view kEnough = "enough";
 
 // Trains to the end of the job. `data` must be the same on all workers.
 Task<Status> run_worker(Io& io, Member& member, const JobConfig& job, uint32_t rank, TrainingData data,
-                        const OptimizerRegistry& optimizers);
+                        const JobParts& parts);
 
 }  // namespace talweg

@@ -115,7 +115,7 @@ struct Algorithm {
 constexpr Algorithm kAlgorithms[] = {{"sgd", 0}, {"sgd", 0.01}, {"adagrad", 0}, {"adagrad", 0.01}};
 
 TEST(Bsp, equals_serial_training_for_every_number_of_workers_and_servers) {
-  const OptimizerRegistry optimizers = OptimizerRegistry::standard();
+  const JobParts parts;
   for (const auto& [optimizer, l2] : kAlgorithms) {
     JobConfig job = small_job(optimizer, l2);
     const auto data = open_data(job);
@@ -123,7 +123,7 @@ TEST(Bsp, equals_serial_training_for_every_number_of_workers_and_servers) {
     const Weights serial = train_serially(job, data->train);
     for (job.distribute.workers = 1; job.distribute.workers <= 8; ++job.distribute.workers) {
       for (job.distribute.servers = 1; job.distribute.servers <= 4; ++job.distribute.servers) {
-        const SimulatedRun run = simulate(job, *data, SimConfig{}, Faults{}, optimizers);
+        const SimulatedRun run = simulate(job, *data, SimConfig{}, Faults{}, parts);
         ASSERT_TRUE(run.world.ok() && run.job.status.ok()) << run.world.text() << " " << run.job.status.text();
         EXPECT_LE(distance(run.job.model, serial), kTolerance)
             << optimizer << ", " << job.distribute.workers << " workers, " << job.distribute.servers << " servers";
@@ -157,7 +157,7 @@ TEST(Bsp, equals_serial_training_when_some_workers_have_no_rows) {
 }
 
 TEST(Bsp, threads_give_the_bits_of_the_simulator) {
-  const OptimizerRegistry optimizers = OptimizerRegistry::standard();
+  const JobParts parts;
   for (const auto& [workers, servers, shards] : {std::array{1u, 1u, 1u}, {3u, 2u, 1u}, {5u, 2u, 2u}}) {
     JobConfig job = small_job("adagrad", 0.01);
     job.distribute.workers = workers;
@@ -167,10 +167,10 @@ TEST(Bsp, threads_give_the_bits_of_the_simulator) {
     const auto data = open_data(job);
     ASSERT_TRUE(data.ok());
     const JobResult threads =
-        launch(job, *data, {.optimizers = optimizers, .events = {}, .executable = "", .log_path = ""});
+        launch(job, *data, {.parts = parts, .events = {}, .executable = "", .log_path = ""});
     ASSERT_TRUE(threads.status.ok()) << threads.status.text();
     EXPECT_LE(distance(threads.model, train_serially(job, data->train)), kTolerance);
-    EXPECT_EQ(threads.model, simulate(job, *data, SimConfig{}, Faults{}, optimizers).job.model);
+    EXPECT_EQ(threads.model, simulate(job, *data, SimConfig{}, Faults{}, parts).job.model);
   }
 }
 
