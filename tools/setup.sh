@@ -8,6 +8,7 @@ build_packages=(
   g++ cmake ninja-build ccache pkg-config python3
   libfmt-dev libspdlog-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev
   libprotobuf-dev protobuf-compiler libgtest-dev libgmock-dev
+  zlib1g-dev libzstd-dev
 )
 
 fail() {
