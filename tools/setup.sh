@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build_packages=(
   g++ cmake ninja-build ccache pkg-config python3
   libfmt-dev libspdlog-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev
-  libprotobuf-dev protobuf-compiler libeigen3-dev libgtest-dev libgmock-dev
+  libprotobuf-dev protobuf-compiler libeigen3-dev zlib1g-dev libzstd-dev libgtest-dev libgmock-dev
 )
 
 fail() {

@@ -68,16 +68,42 @@ uint64_t hash_bytes(uint64_t hash, std::string_view text) {
   return hash;
 }
 
+// Which state of the labels' file the rows are made from, where it is a file of its own.
+Result<uint64_t> labels_hash(uint64_t hash, const DatasetOptions& options, Format format) {
+  ASSIGN(const std::string path, labels_path(options.path, format, options.read));
+  if (path.empty()) return hash;
+  ASSIGN(const MappedFile labels, MappedFile::open(path));
+  hash = hash_bytes(hash, path);
+  hash = mix64(hash ^ labels.state().bytes);
+  return mix64(hash ^ static_cast<uint64_t>(labels.state().mtime_ns));
+}
+
+uint64_t csv_hash(uint64_t hash, const CsvOptions& csv) {
+  hash = mix64(hash ^ static_cast<unsigned char>(csv.delimiter));
+  hash = mix64(hash ^ static_cast<uint64_t>(csv.header));
+  hash = hash_bytes(hash, csv.label);
+  if (csv.categorical.empty()) return hash;
+  for (const std::string& column : csv.categorical) hash = hash_bytes(hash, column);
+  return mix64(hash ^ csv.hash_bits);
+}
+
 // Everything that changes what rows a source gives.
-uint64_t options_hash(const DatasetOptions& options, Format format) {
+Result<uint64_t> options_hash(const DatasetOptions& options, Format format) {
   const ReadOptions& read = options.read;
   uint64_t hash = mix64(static_cast<uint64_t>(format));
   hash = mix64(hash ^ static_cast<uint64_t>(read.bad_rows));
   if (read.bad_rows == BadRowPolicy::kSkip) hash = mix64(hash ^ read.max_bad_rows);
-  if (format == Format::kLibSvm) return hash;
-  hash = mix64(hash ^ static_cast<unsigned char>(read.csv.delimiter));
-  hash = mix64(hash ^ static_cast<uint64_t>(read.csv.header));
-  return hash_bytes(hash, read.csv.label);
+  switch (format) {
+    case Format::kAuto:
+    case Format::kLibSvm: return hash;
+    case Format::kCsv:
+    case Format::kTsv: return csv_hash(hash, read.csv);
+    case Format::kCriteo: return mix64(hash ^ read.csv.hash_bits);
+    case Format::kNpy: return labels_hash(hash_bytes(hash, read.csv.label), options, format);
+    case Format::kNpz:
+    case Format::kIdx: break;
+  }
+  return labels_hash(hash, options, format);
 }
 
 DatasetShape shape_of(const CacheHeader& header) {
@@ -268,7 +294,8 @@ Result<Dataset> open_dataset(const DatasetOptions& options) {
     return to_dataset(rows);
   }
   const std::string path = cache_path(options);
-  const CacheHeader header = header_for(source.state(), options_hash(options, format));
+  ASSIGN(const uint64_t hash, options_hash(options, format));
+  const CacheHeader header = header_for(source.state(), hash);
   auto cached = map_cache(path, header, options.verify_cache);
   if (cached.ok()) return cached;
 

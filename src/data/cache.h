@@ -1,4 +1,4 @@
-// Opens a data set. The first time, the text is parsed and stored in a binary cache; from then on the cache is mapped,
+// Opens a data set. The first time, the file is parsed and stored in a binary cache; from then on the cache is mapped,
 // which takes no time and shares its pages between all processes of a host. The byte layout is in docs/formats.md.
 //
 // A cache is used only if it is whole and was made from this very state of the source with these options; otherwise it

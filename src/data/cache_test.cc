@@ -16,6 +16,7 @@
 
 #include "base/temp_dir.h"
 #include "data/file.h"
+#include "data/test_files.h"
 
 namespace talweg {
 namespace {
@@ -106,6 +107,29 @@ TEST(Cache, other_options_do_not_take_the_cache) {
   EXPECT_EQ(open_dataset(skip)->skipped_rows(), 1u) << "remembered by the cache";
   skip.read.bad_rows = BadRowPolicy::kStop;
   EXPECT_FALSE(open_dataset(skip).ok());
+}
+
+TEST(Cache, the_options_of_every_format_count) {
+  TempDir folder;
+  DatasetOptions table = options_for(folder.write("a.csv", "y,z\n1,7\n"));
+  EXPECT_TRUE(open_dataset(table)->has_values());
+  table.read.csv.categorical = {"z"};
+  EXPECT_FALSE(open_dataset(table)->has_values());
+  table.read.csv.hash_bits = 1;
+  EXPECT_LT(open_dataset(table)->max_key(), 2u);
+
+  DatasetOptions log = options_for(folder.write("a.criteo", "1" + std::string(39, '\t') + "x\n"));
+  log.read.csv.hash_bits = 32;
+  EXPECT_GT(open_dataset(log)->max_key(), 1u);
+  log.read.csv.hash_bits = 1;
+  EXPECT_LT(open_dataset(log)->max_key(), 2u);
+
+  DatasetOptions array = options_for(folder.write("a.npy", test::npy("|u1", "(1, 2)", "\x03\x04")));
+  EXPECT_EQ(open_dataset(array)->label(0), 3.0f);
+  array.read.csv.label = "2";
+  EXPECT_EQ(open_dataset(array)->label(0), 4.0f);
+  array.read.labels = folder.write("y.npy", test::npy("|u1", "(1,)", "\x05"));
+  EXPECT_EQ(open_dataset(array)->label(0), 5.0f);
 }
 
 TEST(Cache, a_cache_cut_short_anywhere_is_made_anew) {

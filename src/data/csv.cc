@@ -73,6 +73,23 @@ std::string_view read_number(std::string_view field, float* out) {
   return std::isfinite(*out) ? "" : "is too large for a 32-bit number";
 }
 
+using Kind = CsvLayout::Kind;
+
+// Empty complaint: the field is in the row.
+std::string_view read_field(std::string_view field, const CsvLayout& layout, const CsvLayout::Column& column,
+                            RowBlock* out, float* label) {
+  if (column.kind == Kind::kCategory) {
+    if (!field.empty()) out->add(layout.hash.key(column.seed, field), 1.0f);
+    return {};
+  }
+  if (column.kind == Kind::kLabel) return read_number(field, label);
+  if (field.empty()) return {};
+  float value = 0;
+  const std::string_view complaint = read_number(field, &value);
+  if (complaint.empty() && value != 0) out->add(column.key, value);
+  return complaint;
+}
+
 Status read_row(std::string_view line, const CsvLayout& layout, RowBlock* out) {
   Fields fields(line, layout.delimiter);
   float label = 0;
@@ -81,16 +98,9 @@ Status read_row(std::string_view line, const CsvLayout& layout, RowBlock* out) {
     std::string_view field;
     if (const auto complaint = fields.next(&field); !complaint.empty()) return error(Code::kInvalid, "{}", complaint);
     if (column >= layout.columns.size()) continue;
-    const bool is_label = column == layout.label;
-    if (field.empty() && !is_label) continue;
-    float value = 0;
-    if (const auto complaint = read_number(field, &value); !complaint.empty()) {
-      return error(Code::kInvalid, "column {}: '{}' {}", layout.columns[column], shown(field), complaint);
-    }
-    if (is_label) {
-      label = value;
-    } else if (value != 0) {
-      out->add(column - (column > layout.label ? 1 : 0), value);
+    const auto complaint = read_field(field, layout, layout.columns[column], out, &label);
+    if (!complaint.empty()) {
+      return error(Code::kInvalid, "column {}: '{}' {}", layout.columns[column].name, shown(field), complaint);
     }
   }
   if (column != layout.columns.size()) {
@@ -100,38 +110,78 @@ Status read_row(std::string_view line, const CsvLayout& layout, RowBlock* out) {
   return {};
 }
 
-Result<size_t> find_label(const CsvOptions& options, const std::vector<std::string>& names) {
-  if (options.header) {
-    const auto found = std::find(names.begin(), names.end(), options.label);
+// `what` the column is wanted for.
+Result<size_t> find_column(const std::string& wanted, std::string_view what, bool header,
+                           const std::vector<std::string>& names) {
+  if (header) {
+    const auto found = std::find(names.begin(), names.end(), wanted);
     if (found != names.end()) return static_cast<size_t>(found - names.begin());
   }
   size_t number = 0;
-  const char* const end = options.label.data() + options.label.size();
-  const auto parsed = std::from_chars(options.label.data(), end, number);
+  const char* const end = wanted.data() + wanted.size();
+  const auto parsed = std::from_chars(wanted.data(), end, number);
   if (parsed.ec == std::errc() && parsed.ptr == end && number >= 1 && number <= names.size()) return number - 1;
-  return error(Code::kInvalid, "no label column '{}': give {} from 1 to {}", options.label,
-               options.header ? "a column's name or a number" : "a number", names.size());
+  return error(Code::kInvalid, "no {} column '{}': give {} from 1 to {}", what, wanted,
+               header ? "a column's name or a number" : "a number", names.size());
+}
+
+Result<std::vector<std::string>> names_in(std::string_view first_line, char delimiter) {
+  std::vector<std::string> names;
+  Fields fields(without_line_end(first_line), delimiter);
+  while (!fields.at_end()) {
+    std::string_view field;
+    if (const auto complaint = fields.next(&field); !complaint.empty()) return error(Code::kInvalid, "{}", complaint);
+    names.emplace_back(field);
+  }
+  return names;
+}
+
+Status mark_categories(const CsvOptions& options, const std::vector<std::string>& names, CsvLayout* layout) {
+  for (const std::string& wanted : options.categorical) {
+    if (wanted == "all") {
+      for (auto& column : layout->columns) column.kind = column.kind == Kind::kLabel ? Kind::kLabel : Kind::kCategory;
+      continue;
+    }
+    ASSIGN(const size_t place, find_column(wanted, "categorical", options.header, names));
+    if (layout->columns[place].kind == Kind::kLabel) {
+      return error(Code::kInvalid, "column '{}' cannot be both the label and categorical", wanted);
+    }
+    layout->columns[place].kind = Kind::kCategory;
+  }
+  return {};
+}
+
+void number_keys(bool hashed, CsvLayout* layout) {
+  uint64_t position = 0;
+  for (size_t i = 0; i < layout->columns.size(); ++i) {
+    auto& column = layout->columns[i];
+    column.seed = FeatureHash::seed_of(i + 1);
+    column.key = hashed ? layout->hash.key(column.seed, "") : position;
+    position += column.kind == Kind::kLabel ? 0 : 1;
+  }
+}
+
+Result<CsvLayout> layout_of(std::string_view first_line, const CsvOptions& options) {
+  CsvLayout layout;
+  layout.delimiter = options.delimiter;
+  layout.hash = FeatureHash(options.hash_bits);
+  ASSIGN(const std::vector<std::string> names, names_in(first_line, options.delimiter));
+  for (size_t i = 0; i < names.size(); ++i) {
+    layout.columns.emplace_back().name = options.header ? fmt::format("'{}'", shown(names[i])) : std::to_string(i + 1);
+  }
+  ASSIGN(const size_t label, find_column(options.label, "label", options.header, names));
+  layout.columns[label].kind = Kind::kLabel;
+  TRY(mark_categories(options, names, &layout));
+  number_keys(!options.categorical.empty(), &layout);
+  return layout;
 }
 
 }  // namespace
 
 Result<CsvLayout> csv_layout(std::string_view first_line, const CsvOptions& options, const std::string& file) {
-  CsvLayout layout;
-  layout.delimiter = options.delimiter;
-  std::vector<std::string> names;
-  Fields fields(without_line_end(first_line), layout.delimiter);
-  while (!fields.at_end()) {
-    std::string_view field;
-    if (const auto complaint = fields.next(&field); !complaint.empty()) {
-      return error(Code::kInvalid, "{}:1: {}", file, complaint);
-    }
-    names.emplace_back(field);
-    layout.columns.push_back(options.header ? fmt::format("'{}'", shown(field)) : std::to_string(names.size()));
-  }
-  auto label = find_label(options, names);
-  if (!label.ok()) return label.status().within(file + ":1");
-  layout.label = *label;
-  return layout;
+  TRY(FeatureHash::check_bits(options.hash_bits));
+  auto layout = layout_of(first_line, options);
+  return layout.ok() ? std::move(layout) : layout.status().within(file + ":1");
 }
 
 Status parse_csv(std::string_view text, size_t first_line, const std::string& file, const CsvLayout& layout,

@@ -111,6 +111,47 @@ TEST(Csv, an_unknown_label_column_is_an_error) {
             "people.csv:1: no label column '3': give a number from 1 to 2");
 }
 
+CsvOptions with_categories(std::vector<std::string> columns, unsigned bits = 20) {
+  CsvOptions options;
+  options.categorical = std::move(columns);
+  options.hash_bits = bits;
+  return options;
+}
+
+TEST(Csv, categories_are_hashed_and_so_are_the_numbers_beside_them) {
+  TempDir folder;
+  const std::string text = "y,city,age,colour\n1,Oslo,30,red\n0,,0,\"dark, red\"\n1, Oslo ,,\n";
+  const FeatureHash hash(20);
+  const auto key = [&](size_t column, std::string_view word) { return hash.key(FeatureHash::seed_of(column), word); };
+  for (const auto& columns : {std::vector<std::string>{"city", "colour"}, {"2", "4"}}) {
+    const auto data = read(folder, text, with_categories(columns));
+    ASSERT_TRUE(data.ok()) << data.status().text();
+    EXPECT_EQ(entries_of(*data, 0), (Entries{{key(2, "Oslo"), 1}, {key(3, ""), 30}, {key(4, "red"), 1}}));
+    EXPECT_EQ(entries_of(*data, 1), (Entries{{key(4, "dark, red"), 1}}));
+    EXPECT_EQ(entries_of(*data, 2), (Entries{{key(2, "Oslo"), 1}}));
+  }
+  const auto all = read(folder, text, with_categories({"all"}));
+  EXPECT_EQ(entries_of(*all, 0), (Entries{{key(2, "Oslo"), 1}, {key(3, "30"), 1}, {key(4, "red"), 1}}));
+  EXPECT_EQ(entries_of(*all, 1), (Entries{{key(3, "0"), 1}, {key(4, "dark, red"), 1}}));
+  EXPECT_FALSE(all->has_values());
+}
+
+TEST(Csv, hashed_keys_stay_below_their_bound) {
+  TempDir folder;
+  const auto data = read(folder, "y,a,b\n1,x,5\n0,z,6\n1,w,7\n", with_categories({"a"}, 2));
+  ASSERT_TRUE(data.ok());
+  EXPECT_LT(data->max_key(), 4u);
+}
+
+TEST(Csv, categories_that_cannot_be_are_errors) {
+  TempDir folder;
+  EXPECT_EQ(complaint(folder, "y,a\n1,2\n", with_categories({"b"})),
+            "people.csv:1: no categorical column 'b': give a column's name or a number from 1 to 2");
+  EXPECT_EQ(complaint(folder, "y,a\n1,2\n", with_categories({"y"})),
+            "people.csv:1: column 'y' cannot be both the label and categorical");
+  EXPECT_EQ(complaint(folder, "y,a\n1,2\n", with_categories({"a"}, 40)), "hash_bits is 40: it must be from 1 to 32");
+}
+
 TEST(Csv, a_table_with_a_header_alone_holds_no_rows) {
   TempDir folder;
   EXPECT_EQ(complaint(folder, "y,a\n"), "people.csv holds no rows");

@@ -3,23 +3,29 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <atomic>
-#include <filesystem>
-#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
-#include "data/libsvm.h"
+#include "data/compressed.h"
+#include "data/dense.h"
+#include "data/idx.h"
+#include "data/line_source.h"
+#include "data/npy.h"
 #include "data/parallel.h"
+#include "data/pieces.h"
 
 namespace talweg {
 namespace {
 
 constexpr size_t kLeastPieceBytes = size_t{64} << 10;
-
-using Parse = std::function<Status(std::string_view text, size_t first_line, RowBlock* out, BadRows* bad)>;
+// Of compressed text, two of these are held for each thread.
+constexpr size_t kMaxCompressedPieceBytes = size_t{1} << 20;
+// An IDX file is decompressed whole; the largest that are known have a tenth of this.
+constexpr uint64_t kMaxIdxBytes = uint64_t{8} << 30;
 
 std::vector<std::string_view> cut_at_line_ends(std::string_view text, size_t piece_bytes) {
   std::vector<std::string_view> pieces;
@@ -34,139 +40,178 @@ std::vector<std::string_view> cut_at_line_ends(std::string_view text, size_t pie
 
 size_t count_lines(std::string_view text) { return static_cast<size_t>(std::count(text.begin(), text.end(), '\n')); }
 
-// What the parsers made of the pieces, and how to say it.
-class PieceParser {
- public:
-  // `first_line` is the number of the first line of `text` in the file.
-  PieceParser(std::string_view text, size_t first_line, size_t piece_bytes, Parse parse, uint64_t max_bad_rows)
-      : text_(text),
-        first_line_(first_line),
-        parse_(std::move(parse)),
-        max_bad_rows_(max_bad_rows),
-        pieces_(cut_at_line_ends(text, piece_bytes)),
-        blocks_(pieces_.size()),
-        bad_(pieces_.size()),
-        first_failed_(pieces_.size()) {}
-
-  Result<std::vector<RowBlock>> run(size_t threads) {
-    parallel_for(threads, pieces_.size(), [&](size_t i) {
-      // Pieces after a failed one cannot change the outcome; those before it can.
-      if (i < first_failed_) parse_piece(i);
-    });
-    if (first_failed_ < pieces_.size()) return max_bad_rows_ == 0 ? failure_of(first_failed_) : too_many();
-    for (const BadRows& bad : bad_) skipped_ += bad.count;
-    if (skipped_ > max_bad_rows_) return too_many();
-    if (skipped_ > 0) log_warning("{} bad rows skipped; the first is {}", skipped_, first_complaint());
-    return std::move(blocks_);
-  }
-  uint64_t skipped() const { return skipped_; }
-
- private:
-  void parse_piece(size_t i) {
-    bad_[i].most = max_bad_rows_;
-    if (parse_(pieces_[i], 1, &blocks_[i], &bad_[i]).ok()) return;
-    size_t first = first_failed_;
-    while (i < first && !first_failed_.compare_exchange_weak(first, i)) {
-    }
-  }
-
-  // Line numbers are counted only when one must be told: the piece is parsed again, knowing where it starts.
-  Status reparse(size_t i, BadRows* bad) const {
-    const size_t before = static_cast<size_t>(pieces_[i].data() - text_.data());
-    RowBlock ignored;
-    return parse_(pieces_[i], first_line_ + count_lines(text_.substr(0, before)), &ignored, bad);
-  }
-  Status failure_of(size_t failed) const {
-    BadRows none;
-    return reparse(failed, &none);
-  }
-  Status too_many() const {
-    return error(Code::kInvalid, "more than {} bad rows; the first is {}", max_bad_rows_, first_complaint());
-  }
-  std::string first_complaint() const {
-    const auto first = std::find_if(bad_.begin(), bad_.end(), [](const BadRows& bad) { return bad.count > 0; });
-    BadRows all;
-    all.most = ~uint64_t{0};
-    const Status skipped = reparse(static_cast<size_t>(first - bad_.begin()), &all);
-    CHECK(skipped.ok());
-    return all.first;
-  }
-
-  std::string_view text_;
-  size_t first_line_;
-  Parse parse_;
-  uint64_t max_bad_rows_;
-  std::vector<std::string_view> pieces_;
-  std::vector<RowBlock> blocks_;
-  std::vector<BadRows> bad_;
-  std::atomic<size_t> first_failed_;
-  uint64_t skipped_ = 0;
-};
-
-DatasetShape shape_of(const std::vector<RowBlock>& blocks) {
-  DatasetShape shape;
-  for (const RowBlock& block : blocks) {
-    shape.rows += block.rows();
-    shape.nonzeros += block.nonzeros();
-    shape.max_key = std::max(shape.max_key, block.max_key);
-    shape.has_values |= block.has_values;
-  }
-  return shape;
+// With its end, if it has one.
+std::string_view first_line_of(std::string_view text) {
+  const size_t newline = text.find('\n');
+  return newline == text.npos ? text : text.substr(0, newline + 1);
 }
 
-// The parser of a file's rows, with the header taken off `text`.
-Result<Parse> parser_for(Format format, const ReadOptions& options, const std::string& path, std::string_view* text,
-                         size_t* first_line) {
-  if (format == Format::kLibSvm) {
-    return Parse([&path](std::string_view piece, size_t line, RowBlock* out, BadRows* bad) {
-      return parse_libsvm(piece, line, path, out, bad);
+Result<ParsedRows> joined(std::vector<RowBlock> blocks, const BadRows& bad, const std::string& path) {
+  ParsedRows rows;
+  rows.blocks = std::move(blocks);
+  for (const RowBlock& block : rows.blocks) {
+    rows.shape.rows += block.rows();
+    rows.shape.nonzeros += block.nonzeros();
+    rows.shape.max_key = std::max(rows.shape.max_key, block.max_key);
+    rows.shape.has_values |= block.has_values;
+  }
+  rows.shape.skipped_rows = bad.count;
+  if (bad.count > 0) log_warning("{} bad rows skipped; the first is {}", bad.count, bad.first);
+  if (rows.shape.rows == 0) return error(Code::kInvalid, "{} holds no rows", path);
+  return rows;
+}
+
+size_t even_piece_bytes(size_t bytes, const ReadOptions& options) {
+  const size_t even_share = bytes / (4 * thread_count(options.threads)) + 1;
+  return std::min(std::max(even_share, kLeastPieceBytes), std::max<size_t>(options.piece_bytes, 1));
+}
+
+Result<ParsedRows> parse_all(size_t pieces, const ReadOptions& options, const std::string& path, Pieces::Parse parse) {
+  Pieces run(pieces, options.most_bad_rows(), std::move(parse));
+  parallel_for(options.threads, pieces, [&](size_t i) { run.parse(i); });
+  std::vector<RowBlock> blocks;
+  BadRows bad;
+  TRY(run.finish(&blocks, &bad));
+  return joined(std::move(blocks), bad, path);
+}
+
+Result<ParsedRows> read_text(const MappedFile& file, Format format, const ReadOptions& options) {
+  std::string_view text = without_byte_order_mark(text_of(file.bytes()));
+  const std::string_view first_line = first_line_of(text);
+  ASSIGN(const TextParser parser, text_parser(format, options, file.path(), first_line));
+  if (parser.header) text.remove_prefix(first_line.size());
+  const auto pieces = cut_at_line_ends(text, even_piece_bytes(text.size(), options));
+  const auto parse = [&](size_t i, bool exact, RowBlock* out, BadRows* bad) {
+    const size_t lines_before =
+        exact ? count_lines(text.substr(0, static_cast<size_t>(pieces[i].data() - text.data()))) : 0;
+    return parser.parse(pieces[i], lines_before + (parser.header ? 2 : 1), out, bad);
+  };
+  return parse_all(pieces.size(), options, file.path(), parse);
+}
+
+// Reads the head of the text: its first pieces, the first of them without byte order mark and header.
+Result<TextParser> begin_text(LineSource* source, Format format, const ReadOptions& options, const std::string& path,
+                              std::vector<TextPiece>* pieces) {
+  TRY(source->take(thread_count(options.threads), pieces));
+  if (pieces->empty()) return error(Code::kInvalid, "{} is empty", path);
+  TextPiece& first = pieces->front();
+  first.text = std::string(without_byte_order_mark(first.text));
+  const std::string_view first_line = first_line_of(first.text);
+  ASSIGN(TextParser parser, text_parser(format, options, path, first_line));
+  if (parser.header) {
+    first.text.erase(0, first_line.size());
+    first.first_line = 2;
+  }
+  return parser;
+}
+
+// While some pieces are parsed, the next are decompressed.
+Result<ParsedRows> read_compressed(const MappedFile& file, Compression compression, Format format,
+                                   const ReadOptions& options) {
+  LineSource source(make_decompressor(compression, file.bytes(), file.path()), file.path(),
+                    std::min(options.piece_bytes, kMaxCompressedPieceBytes));
+  std::vector<TextPiece> pieces, next;
+  ASSIGN(const TextParser parser, begin_text(&source, format, options, file.path(), &pieces));
+  std::vector<RowBlock> blocks;
+  BadRows bad;
+  while (!pieces.empty()) {
+    Pieces run(pieces.size(), options.most_bad_rows(), [&](size_t i, bool, RowBlock* out, BadRows* piece_bad) {
+      return parser.parse(pieces[i].text, pieces[i].first_line, out, piece_bad);
     });
+    Status taken;
+    parallel_for(options.threads, pieces.size() + 1, [&](size_t i) {
+      if (i == 0) {
+        taken = source.take(thread_count(options.threads), &next);
+      } else {
+        run.parse(i - 1);
+      }
+    });
+    TRY(run.finish(&blocks, &bad));
+    TRY(taken);
+    std::swap(pieces, next);
   }
-  CsvOptions csv = options.csv;
-  if (csv.delimiter == 0) csv.delimiter = format == Format::kTsv ? '\t' : ',';
-  const size_t line_end = std::min(text->find('\n'), text->size() - 1) + 1;
-  ASSIGN(CsvLayout layout, csv_layout(text->substr(0, line_end), csv, path));
-  if (csv.header) {
-    text->remove_prefix(line_end);
-    *first_line = 2;
-  }
-  return Parse([&path, layout = std::move(layout)](std::string_view piece, size_t line, RowBlock* out, BadRows* bad) {
-    return parse_csv(piece, line, path, layout, out, bad);
+  return joined(std::move(blocks), bad, file.path());
+}
+
+// A file's bytes as an IDX reader wants them.
+struct Opened {
+  Bytes bytes;
+  std::shared_ptr<const Buffer> owner;
+};
+Result<Opened> opened(const MappedFile& file) {
+  const Compression compression = compression_of(file.bytes());
+  if (compression == Compression::kNone) return Opened{file.bytes(), nullptr};
+  ASSIGN(auto owner, decompress_all(compression, file.bytes(), file.path(), kMaxIdxBytes));
+  return Opened{owner->bytes(), owner};
+}
+
+Result<ParsedRows> read_table(const DenseTable& table, const ReadOptions& options, const std::string& path) {
+  const size_t bytes = table.rows() * table.row_bytes();
+  const uint64_t piece_rows = std::max<uint64_t>(1, even_piece_bytes(bytes, options) / table.row_bytes());
+  const size_t pieces = (table.rows() + piece_rows - 1) / piece_rows;
+  return parse_all(pieces, options, path, [&](size_t i, bool, RowBlock* out, BadRows* bad) {
+    const uint64_t first = i * piece_rows;
+    return table.parse(first, std::min(piece_rows, table.rows() - first), out, bad);
   });
+}
+
+Result<ParsedRows> read_idx(const MappedFile& images, const MappedFile& labels, const ReadOptions& options) {
+  ASSIGN(const Opened pixels, opened(images));
+  ASSIGN(const Opened numbers, opened(labels));
+  ASSIGN(const DenseTable table, parse_idx(pixels.bytes, images.path(), numbers.bytes, labels.path()));
+  return read_table(table, options, images.path());
+}
+
+Result<ParsedRows> read_npy(const MappedFile& file, const MappedFile* labels, const ReadOptions& options) {
+  ASSIGN(DenseArray array, parse_npy(file.bytes(), file.path()));
+  if (labels == nullptr) {
+    ASSIGN(const DenseTable table, DenseTable::with_label_column(std::move(array), options.csv.label));
+    return read_table(table, options, file.path());
+  }
+  ASSIGN(DenseArray numbers, parse_npy(labels->bytes(), labels->path()));
+  ASSIGN(const DenseTable table, DenseTable::with_labels(std::move(array), std::move(numbers)));
+  return read_table(table, options, file.path());
+}
+
+Result<ParsedRows> read_with_labels(const MappedFile& file, const std::string& path, Format format,
+                                    const ReadOptions& options) {
+  ASSIGN(const MappedFile labels, MappedFile::open(path));
+  ASSIGN(ParsedRows rows, format == Format::kIdx ? read_idx(file, labels, options) : read_npy(file, &labels, options));
+  ASSIGN(const FileState now, labels.current_state());
+  if (now == labels.state()) return rows;
+  return error(Code::kUnavailable, "{} changed while it was read: try again when it is complete", path);
+}
+
+Status check_compression(const MappedFile& file, Compression compression) {
+  const bool claimed = file.path().ends_with(".gz") || file.path().ends_with(".zst");
+  if (!claimed || compression != Compression::kNone) return {};
+  return error(Code::kCorrupt, "{} is neither gzip nor Zstandard data, as its name says", file.path());
 }
 
 }  // namespace
 
-Result<Format> format_of(const std::string& path, Format wanted) {
-  if (wanted != Format::kAuto) return wanted;
-  const std::string extension = std::filesystem::path(path).extension().string();
-  if (extension == ".svm" || extension == ".libsvm" || extension == ".txt") return Format::kLibSvm;
-  if (extension == ".csv") return Format::kCsv;
-  if (extension == ".tsv") return Format::kTsv;
-  return error(Code::kInvalid,
-               "{}: the format is not known by the extension '{}' (.svm, .libsvm, .txt, .csv, .tsv): set it", path,
-               extension);
+Result<std::string> labels_path(const std::string& path, Format format, const ReadOptions& options) {
+  if (format == Format::kNpy) return options.labels;
+  if (format != Format::kIdx) return std::string();
+  if (!options.labels.empty()) return options.labels;
+  return idx_labels_path(path);
 }
 
 Result<ParsedRows> read_rows(const MappedFile& file, const ReadOptions& options) {
   ASSIGN(const Format format, format_of(file.path(), options.format));
   if (file.bytes().empty()) return error(Code::kInvalid, "{} is empty", file.path());
   ::madvise(const_cast<std::byte*>(file.bytes().data()), file.bytes().size(), MADV_SEQUENTIAL);
-  std::string_view text = text_of(file.bytes());
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-  size_t first_line = 1;
-  ASSIGN(Parse parse, parser_for(format, options, file.path(), &text, &first_line));
-
-  const size_t even_share = text.size() / (4 * thread_count(options.threads)) + 1;
-  const size_t piece_bytes = std::min(std::max(even_share, kLeastPieceBytes), std::max<size_t>(options.piece_bytes, 1));
-  const uint64_t max_bad_rows = options.bad_rows == BadRowPolicy::kSkip ? options.max_bad_rows : 0;
-  PieceParser pieces(text, first_line, piece_bytes, std::move(parse), max_bad_rows);
-  ParsedRows rows;
-  ASSIGN(rows.blocks, pieces.run(options.threads));
-  rows.shape = shape_of(rows.blocks);
-  rows.shape.skipped_rows = pieces.skipped();
-  if (rows.shape.rows == 0) return error(Code::kInvalid, "{} holds no rows", file.path());
-  return rows;
+  const Compression compression = compression_of(file.bytes());
+  TRY(check_compression(file, compression));
+  if (is_text(format)) {
+    if (compression != Compression::kNone) return read_compressed(file, compression, format, options);
+    return read_text(file, format, options);
+  }
+  ASSIGN(const std::string labels, labels_path(file.path(), format, options));
+  if (!labels.empty()) return read_with_labels(file, labels, format, options);
+  if (format == Format::kNpy) return read_npy(file, nullptr, options);
+  ASSIGN(const DenseTable table, parse_npz(file.bytes(), file.path()));
+  return read_table(table, options, file.path());
 }
 
 }  // namespace talweg

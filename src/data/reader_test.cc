@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/temp_dir.h"
+#include "data/test_files.h"
 
 namespace talweg {
 namespace {
@@ -113,6 +114,54 @@ TEST(Reader, csv_errors_count_the_header_line) {
   EXPECT_EQ(read(path, in_pieces(10, 2)).status().message(), path + ":52: column 'a': 'x' is not a number");
 }
 
+TEST(Reader, compressed_text_gives_the_same_rows_whatever_the_threads_and_pieces) {
+  TempDir folder;
+  const std::string text = numbered_rows(3000);
+  const auto expected = read(folder.write("a.svm", text), in_pieces(1 << 20, 1));
+  ASSERT_TRUE(expected.ok());
+  const std::string paths[] = {folder.write("a.svm.gz", test::gzip(text)), folder.write("a.svm.zst", test::zstd(text)),
+                               folder.write("b.svm", test::gzip(text.substr(0, 777)) + test::gzip(text.substr(777)))};
+  for (const std::string& path : paths) {
+    for (const size_t piece_bytes : {100, 4096, 1 << 20}) {
+      for (const size_t threads : {1, 4}) {
+        const auto rows = read(path, in_pieces(piece_bytes, threads));
+        ASSERT_TRUE(rows.ok()) << rows.status().text();
+        const Dataset data = to_dataset(*rows);
+        ASSERT_EQ(data.rows(), 3000u);
+        EXPECT_EQ(data.nonzeros(), 3300u);
+        for (size_t i = 0; i < 3000; ++i) ASSERT_EQ(data.label(i), static_cast<float>(i));
+      }
+    }
+  }
+}
+
+TEST(Reader, errors_in_compressed_text_count_lines_from_the_start) {
+  TempDir folder;
+  std::string text = "y,a\n";
+  for (int i = 0; i < 5000; ++i) text += "1,2\n";
+  const std::string path = folder.write("a.csv.gz", test::gzip(text + "1,x\n1,z\n"));
+  ReadOptions options = in_pieces(100, 4);
+  EXPECT_EQ(read(path, options).status().message(), path + ":5002: column 'a': 'x' is not a number");
+  options.bad_rows = BadRowPolicy::kSkip;
+  EXPECT_EQ(read(path, options)->shape.skipped_rows, 2u);
+  options.max_bad_rows = 1;
+  EXPECT_EQ(read(path, options).status().message(),
+            "more than 1 bad rows; the first is " + path + ":5002: column 'a': 'x' is not a number");
+}
+
+TEST(Reader, compressed_files_that_cannot_be_read_are_told_apart) {
+  TempDir folder;
+  const ReadOptions options;
+  const std::string plain = folder.write("a.svm.gz", "1 2:3\n");
+  EXPECT_EQ(read(plain, options).status().message(), plain + " is neither gzip nor Zstandard data, as its name says");
+  const std::string empty = folder.write("b.svm.gz", test::gzip(""));
+  EXPECT_EQ(read(empty, options).status().message(), empty + " is empty");
+  const std::string whole = test::zstd(numbered_rows(1000));
+  const std::string cut = folder.write("c.svm.zst", whole.substr(0, whole.size() - 1));
+  EXPECT_EQ(read(cut, options).status().message(),
+            fmt::format("{} is cut short: its compressed data has no end at byte {}", cut, whole.size() - 1));
+}
+
 TEST(Reader, files_that_cannot_be_read_are_told_apart) {
   TempDir folder;
   const ReadOptions options;
@@ -132,6 +181,14 @@ TEST(Reader, the_format_goes_by_the_extension_unless_it_is_set) {
   EXPECT_EQ(*format_of("a.txt", Format::kAuto), Format::kLibSvm);
   EXPECT_EQ(*format_of("a.csv", Format::kAuto), Format::kCsv);
   EXPECT_EQ(*format_of("a.tsv", Format::kAuto), Format::kTsv);
+  EXPECT_EQ(*format_of("a.criteo", Format::kAuto), Format::kCriteo);
+  EXPECT_EQ(*format_of("a.npy", Format::kAuto), Format::kNpy);
+  EXPECT_EQ(*format_of("a.npz", Format::kAuto), Format::kNpz);
+  EXPECT_EQ(*format_of("a.idx", Format::kAuto), Format::kIdx);
+  EXPECT_EQ(*format_of("train-images-idx3-ubyte", Format::kAuto), Format::kIdx);
+  EXPECT_EQ(*format_of("a.csv.gz", Format::kAuto), Format::kCsv);
+  EXPECT_EQ(*format_of("a.txt.zst", Format::kAuto), Format::kLibSvm);
+  EXPECT_EQ(format_of("a.gz", Format::kAuto).status().code(), Code::kInvalid);
   EXPECT_EQ(*format_of("a.data", Format::kLibSvm), Format::kLibSvm);
   EXPECT_EQ(format_of("a.data", Format::kAuto).status().code(), Code::kInvalid);
 }

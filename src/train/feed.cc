@@ -81,7 +81,7 @@ void RowFeed::start(TaskSet& tasks) {
 }
 
 Task<Status> RowFeed::run() {
-  auto opened = RowStream::open(job_.data.stream, read_options(job_.data));
+  auto opened = RowStream::open(job_.data.stream, job_.data.read_options());
   if (!opened.ok()) co_return opened.status().within("data.stream");
   stream_ = std::move(*opened);
   first_came_ = last_came_ = io_.now();

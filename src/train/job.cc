@@ -53,11 +53,7 @@ DatasetOptions options_for(const DataConfig& data, const std::string& path) {
   DatasetOptions options;
   options.path = path;
   options.cache_dir = data.cache;
-  options.read.format = data.format;
-  options.read.csv.header = data.header;
-  options.read.csv.label = data.label;
-  options.read.bad_rows = data.bad_rows;
-  options.read.max_bad_rows = data.max_bad_rows;
+  options.read = data.read_options();
   return options;
 }
 
@@ -149,6 +145,19 @@ Status JobConfig::check(const std::string& file) const {
   return {};
 }
 
+ReadOptions DataConfig::read_options() const {
+  ReadOptions options;
+  options.format = format;
+  options.csv.header = header;
+  options.csv.label = label;
+  options.csv.categorical = categorical;
+  options.csv.hash_bits = hash_bits;
+  options.labels = labels;
+  options.bad_rows = bad_rows;
+  options.max_bad_rows = max_bad_rows;
+  return options;
+}
+
 Status DistributeConfig::check() const {
   const bool backup = sync.kind == Sync::Kind::kBackup;
   if (backup && sync.steps >= workers) {
@@ -177,7 +186,9 @@ Result<JobConfig> job_from_text(const std::string& text, const std::string& file
 
 void resolve_data_paths(JobConfig& job, const std::string& file) {
   const auto folder = std::filesystem::absolute(file).parent_path();
-  for (std::string* path : {&job.data.train, &job.data.test, &job.data.cache}) make_absolute(*path, folder);
+  for (std::string* path : {&job.data.train, &job.data.test, &job.data.cache, &job.data.labels}) {
+    make_absolute(*path, folder);
+  }
   if (job.data.stream != "-" && job.data.stream != "generated") make_absolute(job.data.stream, folder);
 }
 

@@ -100,6 +100,9 @@ struct DataConfig {
   Format format = Format::kAuto;
   std::string label = "1";
   bool header = true;
+  std::vector<std::string> categorical;
+  uint32_t hash_bits = 22;
+  std::string labels;
   std::string cache;
   BadRowPolicy bad_rows = BadRowPolicy::kStop;
   uint64_t max_bad_rows = 100;
@@ -109,15 +112,19 @@ struct DataConfig {
 
   // Rows come one after the other and are used once; else they are a set, used in epochs.
   bool streams() const { return !stream.empty(); }
+  ReadOptions read_options() const;
 
   template <class Fields>
   void fields(Fields& f) {
     f("train", train, "file of training rows");
     f("test", test, "file of held-out rows; empty: no evaluation");
     f("generated", generated, "rows made instead of read from files");
-    f("format", format, "auto (by the file's name), libsvm, csv, tsv");
-    f("label", label, "csv: the label's column, by name or by number from 1");
-    f("header", header, "csv: whether the first line names the columns");
+    f("format", format, "auto (by the file's name), libsvm, csv, tsv, criteo, npy, npz, idx; text may end in .gz or .zst");
+    f("label", label, "csv, tsv, npy: the label's column, by name or by number from 1");
+    f("header", header, "csv, tsv: whether the first line names the columns");
+    f("categorical", categorical, "csv, tsv: columns of words, which are hashed: names or numbers, or [all]");
+    f("hash_bits", hash_bits, "csv, tsv, criteo: hashed keys are below 2 to this power", between(1, 32));
+    f("labels", labels, "idx, npy: file of the labels; empty: idx finds it by its name, npy has a column");
     f("cache", cache, "folder for the binary caches; empty: beside the files");
     f("bad_rows", bad_rows, "a line that cannot be read: stop, or skip it");
     f("max_bad_rows", max_bad_rows, "skip at most this many", at_least(0));
