@@ -49,12 +49,12 @@ Task<> serve_store(Io& io, StoreServer& server) {
 // ready beside each other and measured in turn.
 class Store {
  public:
-  Store(const std::string& driver, const OptimizerRegistry& optimizers)
+  Store(const std::string& driver, const StoreParts& parts)
       : hub_(inproc::make_hub()),
         server_io_(make_node(kServer)),
         worker_io_(make_node(kWorker)),
-        server_(*server_io_, 0, 1, 1, optimizers, StoreConfig()),
-        client_(*worker_io_, {kServer}, 0, StoreConfig()) {
+        server_(*server_io_, 0, 1, parts, StoreConfig()),
+        client_(*worker_io_, {kServer}, StoreJob(), 0, StoreConfig()) {
     connect(*server_io_, driver, hub_);
     connect(*worker_io_, driver, hub_);
     worker_io_->learn(kServer, server_io_->address());
@@ -125,7 +125,7 @@ class DenseLoad {
     const auto begun = Clock::now();
     require(co_await client_.pull_range<float>(kTable, step_, 0, weights_));
     const double pulled = seconds_since(begun);
-    require(co_await client_.push_range<float>(kTable, step_, 0, gradients_));
+    require((co_await client_.push_range<float>(kTable, step_, 0, gradients_)).status());
     const double pushed = seconds_since(begun);
     const float expected = -static_cast<float>(step_++);
     require(weights_.front() == expected && weights_.back() == expected, "a dense pull is stale");
@@ -208,7 +208,7 @@ class SparseLoad {
     route_.build(keys_);
     require(co_await client_.pull<float>(kTable, step_, route_, weights));
     const double pulled = seconds_since(begun);
-    require(co_await client_.push<float>(kTable, step_, route_, gradients));
+    require((co_await client_.push<float>(kTable, step_, route_, gradients)).status());
     const double pushed = seconds_since(begun);
     ++step_;
     for (const uint32_t key : chosen_) ++pushed_[key];
@@ -249,11 +249,11 @@ struct Comparison {
 // The drivers in turn, round after round; `figure` makes the seconds of a step a number.
 template <class Load, class Shape, class ToFigure>
 Comparison compare(int rounds, size_t steps, Shape shape, ToFigure figure) {
-  const OptimizerRegistry optimizers = OptimizerRegistry::standard();
+  const StoreParts parts;
   std::vector<std::unique_ptr<Store>> stores;
   std::vector<std::unique_ptr<Load>> loads;
   for (const char* driver : kDrivers) {
-    stores.push_back(std::make_unique<Store>(driver, optimizers));
+    stores.push_back(std::make_unique<Store>(driver, parts));
     loads.push_back(std::make_unique<Load>(stores.back()->client(), shape));
     stores.back()->run(loads.back()->prepare());
   }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "optim/registry.h"
+#include "train/job.h"
 
 namespace talweg {
 

@@ -154,7 +154,7 @@ TEST(Job, every_kind_of_generated_data_can_be_trained_on_by_its_model) {
     ASSERT_TRUE(data.ok());
     EXPECT_EQ(data->train.rows(), 50u);
     EXPECT_EQ(data->test.rows(), 5u);
-    const Status checked = check_job(*job, *data, OptimizerRegistry::standard());
+    const Status checked = check_job(*job, *data, JobParts());
     EXPECT_TRUE(checked.ok()) << kind << ": " << checked.message();
   }
 }

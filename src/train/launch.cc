@@ -78,14 +78,14 @@ class BlockedInterrupts {
 // Turns the blocked signals into an orderly end of the job, for as long as it lives.
 class Interrupts {
  public:
-  Interrupts(const BlockedInterrupts& blocked, HostIo& io, Coordinator& coordinator) {
+  Interrupts(const BlockedInterrupts& blocked, HostIo& io, CoordinatorNode& coordinator) {
     thread_ = std::thread([this, &blocked, &io, &coordinator] {
       const timespec pause{0, 100'000'000};
       while (!done_) {
         const int signal = ::sigtimedwait(&blocked.signals(), nullptr, &pause);
         if (signal <= 0 || done_) continue;
         io.from_outside([&coordinator, signal] {
-          coordinator.fail(error(Code::kCancelled, "interrupted ({})", ::strsignal(signal)));
+          coordinator.interrupt(error(Code::kCancelled, "interrupted ({})", ::strsignal(signal)));
         });
       }
     });
@@ -208,7 +208,7 @@ JobResult failed(Status why) {
 
 JobResult run_coordinator(const BlockedInterrupts& blocked, HostIo& io, CoordinatorNode& coordinator) {
   JobResult result;
-  const Interrupts interrupts(blocked, io, coordinator.coordinator());
+  const Interrupts interrupts(blocked, io, coordinator);
   io.run(coordinator.run(&result));
   return result;
 }

@@ -125,18 +125,36 @@ CoordinatorNode::CoordinatorNode(Io& io, const JobConfig& job, const JobParts& p
       board_(static_cast<uint64_t>(job.train.epochs), static_cast<uint64_t>(steps_of(job, data)),
              job.distribute.workers),
       coordinator_(io, job.distribute.layout(), job.cluster, config_to_text(job),
-                   [this](Peer from, const std::string& payload) { on_report(from, payload); }) {}
+                   [this](Peer from, const std::string& payload) { on_report(from, payload); }) {
+  if (job.data.streams() && !job.data.generated) feed_.emplace(io, job);
+}
 
 Task<> CoordinatorNode::run(JobResult* result) {
   result->status = co_await coordinator_.gather();
   if (result->status.ok()) {
     board_.start(io_.now());
+    TaskSet tasks(io_);
+    if (feed_) {
+      feed_->start(tasks);
+      tasks.spawn(feed_workers());
+    }
     result->status = co_await coordinator_.run(job_part(result));
+    co_await tasks.join();
   }
   result->epochs = board_.epochs();
   result->progress = board_.progress();
   result->workers = board_.workers();
   result->reached_target = reached_target_;
+}
+
+Task<> CoordinatorNode::feed_workers() {
+  const Status outcome = co_await feed_->run();
+  if (!outcome.ok()) coordinator_.fail(outcome);
+}
+
+void CoordinatorNode::interrupt(Status why) {
+  if (feed_ && !std::exchange(interrupted_, true)) return feed_->end_here();
+  coordinator_.fail(std::move(why));
 }
 
 Task<Status> CoordinatorNode::job_part(JobResult* result) {

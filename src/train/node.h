@@ -9,6 +9,7 @@
 #include "cluster/coordinator.h"
 #include "cluster/member.h"
 #include "store/store.pb.h"
+#include "train/feed.h"
 #include "train/job.h"
 #include "train/progress.h"
 #include "train/trained_model.h"
@@ -39,9 +40,12 @@ class CoordinatorNode {
   // Gathers the nodes, waits for the workers, fetches the model, ends the job.
   Task<> run(JobResult* result);
   Coordinator& coordinator() { return coordinator_; }
+  // Somebody wants the job to end. A stream ends with the rows that have come, once; all else fails with `why`.
+  void interrupt(Status why);
 
  private:
   Task<Status> job_part(JobResult* result);
+  Task<> feed_workers();
   void on_report(Peer from, const std::string& payload);
 
   Io& io_;
@@ -50,6 +54,8 @@ class CoordinatorNode {
   JobEvents events_;
   bool reached_target_ = false;
   ProgressBoard board_;
+  std::optional<RowFeed> feed_;
+  bool interrupted_ = false;
   Coordinator coordinator_;
 };
 

@@ -138,7 +138,7 @@ TEST(Bsp, equals_serial_training_however_the_rows_are_cut) {
   job.train.partition = Partition::kRoundRobin;
   const auto data = open_data(job);
   ASSERT_TRUE(data.ok());
-  const auto run = simulate(job, *data, SimConfig{}, Faults{}, OptimizerRegistry::standard());
+  const auto run = simulate(job, *data, SimConfig{}, Faults{}, JobParts());
   ASSERT_TRUE(run.job.status.ok()) << run.job.status.text();
   EXPECT_LE(distance(run.job.model, train_serially(job, data->train)), kTolerance);
 }
@@ -151,7 +151,7 @@ TEST(Bsp, equals_serial_training_when_some_workers_have_no_rows) {
   job.distribute.servers = 2;
   const auto data = open_data(job);
   ASSERT_TRUE(data.ok());
-  const auto run = simulate(job, *data, SimConfig{}, Faults{}, OptimizerRegistry::standard());
+  const auto run = simulate(job, *data, SimConfig{}, Faults{}, JobParts());
   ASSERT_TRUE(run.job.status.ok()) << run.job.status.text();
   EXPECT_LE(distance(run.job.model, train_serially(job, data->train)), kTolerance);
 }

@@ -26,7 +26,7 @@ Scenario stormy() {
 
 ScenarioRun run(const Scenario& scenario, uint64_t seed) {
   const auto data = open_data(scenario.workload);
-  return run_scenario(scenario, *data, seed, OptimizerRegistry::standard());
+  return run_scenario(scenario, *data, seed, JobParts());
 }
 
 TEST(Scenario, the_same_seed_gives_the_same_run_event_for_event) {
