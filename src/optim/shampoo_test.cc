@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/rng.h"
@@ -72,6 +73,32 @@ TEST(Shampoo, another_optimizer_goes_on_from_the_same_values) {
     const std::vector<float> gradient = {1.5f, -2, 0.3f * static_cast<float>(step), 0, 1, -1};
     moved.optimizer = make_standard<float>(config, {2, 3});
     EXPECT_EQ(once.after(gradient), moved.after(gradient)) << step;
+  }
+}
+
+// Vector code may treat the first values of an unaligned array apart, and then adds in another order.
+TEST(Shampoo, the_bits_do_not_depend_on_where_a_block_lies) {
+  constexpr size_t kRows = 33, kColumns = 61, kWidth = kRows * kColumns;
+  const auto shampoo =
+      make_standard<double>({.type = "shampoo", .l2 = 0.1, .precondition_every = 2}, {kRows, kColumns});
+  const size_t block_values = kWidth * (1 + shampoo->state_per_weight());
+  std::vector<double> storage(2 * block_values + 1);
+  double* const blocks[] = {storage.data(), storage.data() + block_values + (block_values % 2 == 0 ? 1 : 0)};
+  const uint32_t listed[] = {0, 1};
+  Rng rng(3, 4);
+  for (uint64_t number = 1; number <= 3; ++number) {
+    std::vector<double> gradients(2 * kWidth);
+    for (size_t i = 0; i < kWidth; ++i) gradients[i] = gradients[kWidth + i] = rng.normal();
+    shampoo->apply({.chunks = blocks,
+                    .chunk_shift = 0,
+                    .stride = 0,
+                    .state_offset = kWidth,
+                    .width = kWidth,
+                    .rows = listed,
+                    .gradients = gradients.data(),
+                    .number = number});
+    ASSERT_TRUE(std::equal(blocks[0], blocks[0] + block_values, blocks[1])) << number;
+    ASSERT_NE(blocks[0][0], 0);
   }
 }
 
