@@ -39,8 +39,8 @@ std::string own_executable() {
 }
 
 // Runs the job where `launch` says, the simulator included.
-JobResult run_job(const TrainCommand& command, const JobConfig& job, const TrainingData& data,
-                  const JobParts& parts, const JobEvents& events, const std::string& log_path) {
+JobResult run_job(const TrainCommand& command, const JobConfig& job, const TrainingData& data, const JobParts& parts,
+                  const JobEvents& events, const std::string& log_path) {
   if (command.launch == "simulator") {
     SimulatedRun run = simulate(job, data, SimConfig{}, Faults{}, parts, events);
     if (!run.world.ok()) run.job.status = run.world;

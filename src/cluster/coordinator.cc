@@ -134,9 +134,8 @@ Task<> Coordinator::send_beats(Peer peer) {
     std::string beat =
         encode_beat(stopping_ ? proto::PHASE_STOPPING : proto::PHASE_RUNNING, stopping_ ? *verdict_ : Status());
     // A beat that does not get through is no failure by itself: the silence that `watch` notices is.
-    static_cast<void>(
-        co_await io_.send(peer, tags::kBeat, std::move(beat), Bytes(), io_.within(config_.lost_after, "beat"),
-                          Priority::kUrgent));
+    static_cast<void>(co_await io_.send(peer, tags::kBeat, std::move(beat), Bytes(),
+                                        io_.within(config_.lost_after, "beat"), Priority::kUrgent));
     if (said_stopping != stopping_) continue;
     static_cast<void>(co_await io_.wait(phase_changed_, io_.within(config_.heartbeat, "time for the next beat")));
   }

@@ -53,8 +53,8 @@ Task<> Member::send_beats() {
     // A beat that does not get through is no failure by itself: the other side's silence is what counts.
     const Time patience = std::min(leave_by, io_.now() + config_.lost_after);
     std::string beat = encode_beat(phase_, reason_);
-    const Status sent =
-        co_await io_.send(coordinator_, tags::kBeat, std::move(beat), Bytes(), Deadline{patience, "beat"}, Priority::kUrgent);
+    const Status sent = co_await io_.send(coordinator_, tags::kBeat, std::move(beat), Bytes(),
+                                          Deadline{patience, "beat"}, Priority::kUrgent);
     // Only now may the Io stop: it sends nothing afterwards.
     if (last_words && (sent.ok() || io_.now() >= leave_by)) co_return end(outcome_);
     if (version != phase_version_) continue;

@@ -39,8 +39,8 @@ struct Cost {
   double bytes = 0;
 };
 
-// What is urgent overtakes what waits to be sent to the same peer; among equals the order is kept. Messages under one tag
-// must have one priority.
+// What is urgent overtakes what waits to be sent to the same peer; among equals the order is kept. Messages under one
+// tag must have one priority.
 enum class Priority { kNormal, kUrgent };
 
 struct IoCounters {
@@ -246,8 +246,7 @@ class Io : public Executor {
 
   SendOp send(Peer to, Tag tag, std::string head, Bytes body, Deadline deadline,
               Priority priority = Priority::kNormal) {
-    return SendOp(*this,
-                  {.to = to, .tag = tag, .priority = priority, .head = std::move(head), .body = {body, Bytes()}},
+    return SendOp(*this, {.to = to, .tag = tag, .priority = priority, .head = std::move(head), .body = {body, Bytes()}},
                   deadline);
   }
   RecvOp recv(Peer from, Tag tag, MutableBytes into, Deadline deadline) {

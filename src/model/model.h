@@ -20,8 +20,8 @@ namespace talweg {
 struct TableShape {
   std::string name;
   bool sparse = true;
-  uint32_t width = 1;  // sparse: values per key
-  uint64_t size = 0;   // dense: values in all
+  uint32_t width = 1;    // sparse: values per key
+  uint64_t size = 0;     // dense: values in all
   uint64_t columns = 0;  // dense: of a matrix, whose rows lie one after the other; 0: a vector
   InitConfig init = {};
 };

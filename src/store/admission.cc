@@ -6,8 +6,7 @@
 
 namespace talweg {
 
-Admission::Admission(const RowPolicy& policy)
-    : count_(policy.admit_count), probability_(policy.admit_probability) {
+Admission::Admission(const RowPolicy& policy) : count_(policy.admit_count), probability_(policy.admit_probability) {
   if (count_ > 1) {
     blocks_ = ZeroedArray<Block>(std::max<size_t>(1, policy.admit_memory / sizeof(Block)), Pages::kSmall);
   }

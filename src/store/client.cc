@@ -535,12 +535,12 @@ Task<Result<TableDump<Real>>> StoreClient::dump(TableId table, int64_t step) {
   co_return joined(std::move(parts), spec);
 }
 
-#define TALWEG_STORE_CLIENT_FOR(Real)                                                                \
-  template Task<Status> StoreClient::pull(TableId, int64_t, const KeyRoute&, std::span<Real>);       \
-  template Task<Status> StoreClient::read(TableId, int64_t, const KeyRoute&, std::span<Real>);       \
+#define TALWEG_STORE_CLIENT_FOR(Real)                                                                        \
+  template Task<Status> StoreClient::pull(TableId, int64_t, const KeyRoute&, std::span<Real>);               \
+  template Task<Status> StoreClient::read(TableId, int64_t, const KeyRoute&, std::span<Real>);               \
   template Task<Result<Pushed>> StoreClient::push(TableId, int64_t, const KeyRoute&, std::span<const Real>); \
-  template Task<Status> StoreClient::pull_range(TableId, int64_t, uint64_t, std::span<Real>);        \
-  template Task<Status> StoreClient::read_range(TableId, int64_t, uint64_t, std::span<Real>);        \
+  template Task<Status> StoreClient::pull_range(TableId, int64_t, uint64_t, std::span<Real>);                \
+  template Task<Status> StoreClient::read_range(TableId, int64_t, uint64_t, std::span<Real>);                \
   template Task<Result<Pushed>> StoreClient::push_range(TableId, int64_t, uint64_t, std::span<const Real>);  \
   template Task<Result<TableDump<Real>>> StoreClient::dump(TableId, int64_t);
 TALWEG_STORE_CLIENT_FOR(float)

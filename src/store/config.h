@@ -31,8 +31,8 @@ struct StoreConfig {
 // Of one table, or the sum over several.
 struct StoreServerCounters {
   uint64_t pulls = 0, pushes = 0;
-  uint64_t keys_pulled = 0, keys_pushed = 0;  // dense: values
-  uint64_t keys_received = 0;                 // that travelled as keys; the others were known already
+  uint64_t keys_pulled = 0, keys_pushed = 0;   // dense: values
+  uint64_t keys_received = 0;                  // that travelled as keys; the others were known already
   uint64_t lists_known = 0, lists_needed = 0;  // key lists named by their hash: that were here, that were not
   uint64_t pushes_repeated = 0;                // acknowledged again, not applied again
   uint64_t pushes_held = 0;                    // came before their turn
@@ -44,11 +44,11 @@ struct StoreServerCounters {
 };
 
 struct StoreClientCounters {
-  uint64_t pulls = 0, pushes = 0;             // batches, over all shards
-  uint64_t keys_pulled = 0, keys_pushed = 0;  // dense: values
-  uint64_t lists_known = 0;                   // key lists that went as a hash
-  uint64_t lists_resent = 0;                  // of those, the ones that a shard did not have any more
-  uint64_t late = 0;                          // pushes, one for each shard, whose step was over without them
+  uint64_t pulls = 0, pushes = 0;               // batches, over all shards
+  uint64_t keys_pulled = 0, keys_pushed = 0;    // dense: values
+  uint64_t lists_known = 0;                     // key lists that went as a hash
+  uint64_t lists_resent = 0;                    // of those, the ones that a shard did not have any more
+  uint64_t late = 0;                            // pushes, one for each shard, whose step was over without them
   uint64_t bytes_pushed = 0, bytes_pulled = 0;  // keys and values, there and back; without frames
   Duration pull_wait{}, push_wait{};
 };

@@ -36,8 +36,8 @@ class DenseTableOf final : public DenseTable {
 
   std::unique_ptr<Optimizer<Real>> optimizer_;
   Range range_;
-  std::vector<Real> values_;  // the weights, then the optimizer's state
-  std::vector<Real> sums_;    // made when there is something to sum
+  std::vector<Real> values_;    // the weights, then the optimizer's state
+  std::vector<Real> sums_;      // made when there is something to sum
   std::vector<Real> tried_;     // what is covered, as it was before the sum was tried
   std::vector<Range> covered_;  // by this step, in rising order, disjoint and with gaps between
 };

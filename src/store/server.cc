@@ -232,10 +232,10 @@ Task<Status> StoreServer::wait_for_clock(ServedPtr served, int64_t step, std::op
   served->counters.clock_wait += io_.now() - since;
   if (served->dropped) co_return error(Code::kNotFound, "{} is gone with its job", served->label());
   if (outcome.code() != Code::kDeadline) co_return outcome;
-  co_return error(
-      Code::kDeadline, "pull of {}, step {}, at shard {}: waited {:.3f} s for the pushes of step {} by workers {}",
-      served->label(), step, shard_, to_seconds(io_.now() - since), clock.settled(),
-      fmt::join(clock.missing(step), ", "));
+  co_return error(Code::kDeadline,
+                  "pull of {}, step {}, at shard {}: waited {:.3f} s for the pushes of step {} by workers {}",
+                  served->label(), step, shard_, to_seconds(io_.now() - since), clock.settled(),
+                  fmt::join(clock.missing(step), ", "));
 }
 
 // --- pull

@@ -69,7 +69,8 @@ TEST(StoreServer, wrong_pulls_are_refused) {
     CO_ASSERT_OK(co_await client.create(dense_spec()));
     const std::vector<uint64_t> keys = {1, 2, 3};
 
-    CO_EXPECT_ANSWER("not found: shard 0 has no table 9 of job 'test'", co_await try_call(io, services::kPull, pull_head(9, 0)));
+    CO_EXPECT_ANSWER("not found: shard 0 has no table 9 of job 'test'",
+                     co_await try_call(io, services::kPull, pull_head(9, 0)));
     CO_EXPECT_ANSWER("invalid: pull of table 'emb': step -1 is negative",
                      co_await try_call(io, services::kPull, pull_head(kSparse, -1)));
     CO_EXPECT_ANSWER("invalid: pull of table 'emb': 0 keys announced, 24 bytes came",
@@ -105,14 +106,14 @@ TEST(StoreServer, wrong_pushes_are_refused_whole) {
     const std::vector<uint64_t> keys = {11, 12, 13};
     std::vector<double> good(6, -1);
 
-    CO_EXPECT_ANSWER("not found: shard 0 has no table 9 of job 'test'", co_await try_call(io, services::kPush, push_head(9, 0, 0)));
+    CO_EXPECT_ANSWER("not found: shard 0 has no table 9 of job 'test'",
+                     co_await try_call(io, services::kPush, push_head(9, 0, 0)));
     CO_EXPECT_ANSWER("invalid: push to table 'emb': rank 1 of 1 workers",
                      co_await try_call(io, services::kPush, push_head(kSparse, 0, 1)));
     CO_EXPECT_ANSWER("invalid: push to table 'emb': step -3 is negative",
                      co_await try_call(io, services::kPush, push_head(kSparse, -3, 0)));
-    CO_EXPECT_ANSWER(
-        "invalid: push to table 'emb' by worker 0: step 5 is more than 4 ahead of what it has pushed",
-        co_await try_call(io, services::kPush, push_head(kSparse, 5, 0)));
+    CO_EXPECT_ANSWER("invalid: push to table 'emb' by worker 0: step 5 is more than 4 ahead of what it has pushed",
+                     co_await try_call(io, services::kPush, push_head(kSparse, 5, 0)));
 
     proto::PushRequest head = push_head(kSparse, 0, 0);
     head.set_keys(3);
@@ -233,9 +234,9 @@ TEST(StoreServer, creating_a_table_again_changes_nothing_unless_it_differs) {
     TableSpec unknown = sparse_spec();
     unknown.optimizer.type = "adagard";
     const Status misspelt = co_await client.create(unknown);
-    EXPECT_EQ(
-        misspelt.text(),
-        "invalid: table 'emb': there is no optimizer 'adagard' (did you mean 'adagrad'?); there are: adagrad, adam, adamw, ftrl, "
+    EXPECT_EQ(misspelt.text(),
+              "invalid: table 'emb': there is no optimizer 'adagard' (did you mean 'adagrad'?); there are: adagrad, "
+              "adam, adamw, ftrl, "
               "momentum, nesterov, rmsprop, sgd, shampoo");
 
     proto::CreateTableRequest head;

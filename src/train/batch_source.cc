@@ -21,7 +21,8 @@ class PlannedBatches final : public BatchSource {
     plan_.rows_of(epoch, step, rank_, &rows_);
     share->rows_in_all = plan_.rows_at(epoch, step);
     const double bytes = static_cast<double>(rows_.size() * data_.nonzeros()) / static_cast<double>(data_.rows()) * 24;
-    co_await compute_busy(io_, busy_, Cost{.flops = 0, .bytes = bytes}, [&, this] { builder_.build(data_, rows_, &share->batch); });
+    co_await compute_busy(io_, busy_, Cost{.flops = 0, .bytes = bytes},
+                          [&, this] { builder_.build(data_, rows_, &share->batch); });
     co_return Status();
   }
   int64_t end_of(uint64_t epoch) const override { return plan_.first_step(epoch + 1); }
@@ -55,7 +56,11 @@ class StreamedBatches : public BatchSource {
 class GeneratedBatches final : public StreamedBatches {
  public:
   GeneratedBatches(Io& io, const JobConfig& job, uint32_t rank, BusyMeter& busy)
-      : StreamedBatches(job), io_(io), busy_(busy), rank_(rank), generator_(std::move(*job.data.generated->generator())) {}
+      : StreamedBatches(job),
+        io_(io),
+        busy_(busy),
+        rank_(rank),
+        generator_(std::move(*job.data.generated->generator())) {}
 
   Task<Status> fill(uint64_t, int64_t step, Share* share) override {
     const uint64_t rows = job_.data.generated->rows, batch = static_cast<uint64_t>(job_.train.batch);
@@ -107,7 +112,8 @@ class FedBatches final : public StreamedBatches {
     rows_.resize(rows.rows());
     for (uint64_t i = 0; i < rows_.size(); ++i) rows_[i] = i;
     const double bytes = static_cast<double>(rows.nonzeros()) * 24;
-    co_await compute_busy(io_, busy_, Cost{.flops = 0, .bytes = bytes}, [&, this] { builder_.build(rows, rows_, &share->batch); });
+    co_await compute_busy(io_, busy_, Cost{.flops = 0, .bytes = bytes},
+                          [&, this] { builder_.build(rows, rows_, &share->batch); });
     co_return Status();
   }
 

@@ -1,5 +1,5 @@
-// How long at least one of several overlapping pieces of work was under way: a worker computes, and makes its next batch
-// beside that. What is left of the time it waited.
+// How long at least one of several overlapping pieces of work was under way: a worker computes, and makes its next
+// batch beside that. What is left of the time it waited.
 #pragma once
 
 #include "base/time.h"

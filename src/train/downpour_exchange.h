@@ -1,8 +1,8 @@
-// Downpour's worker (Dean et al., "Large scale distributed deep networks", 2012, algorithm 7.1): it computes on a replica
-// of the parameters it uses, changes that replica itself, pushes the gradients it has accrued every `push_every` steps
-// and fetches the parameters anew every `fetch_every`. A parameter that the replica lacks is pulled when a batch first
-// needs it. A fetch never overwrites work that is not pushed yet: what the worker changed itself is added to what it
-// fetched. With 1 and 1 it is the basic worker, bit for bit.
+// Downpour's worker (Dean et al., "Large scale distributed deep networks", 2012, algorithm 7.1): it computes on a
+// replica of the parameters it uses, changes that replica itself, pushes the gradients it has accrued every
+// `push_every` steps and fetches the parameters anew every `fetch_every`. A parameter that the replica lacks is pulled
+// when a batch first needs it. A fetch never overwrites work that is not pushed yet: what the worker changed itself is
+// added to what it fetched. With 1 and 1 it is the basic worker, bit for bit.
 //
 // To the store, a step is a round: the steps up to a push.
 #pragma once
@@ -60,15 +60,15 @@ class DownpourExchange final : public Exchange<Real> {
   StoreClient client_;
   std::vector<Replica> tables_;
 
-  SparseIndex index_;                // of the keys of all sparse tables
-  std::vector<uint64_t> keys_;       // by row
-  std::vector<uint64_t> fetched_in_; // by row: the fetch in which it was fetched last, from 1
+  SparseIndex index_;                 // of the keys of all sparse tables
+  std::vector<uint64_t> keys_;        // by row
+  std::vector<uint64_t> fetched_in_;  // by row: the fetch in which it was fetched last, from 1
   std::vector<uint32_t> dense_rows_;
-  std::vector<uint32_t> batch_rows_; // of the batch that is computed
+  std::vector<uint32_t> batch_rows_;  // of the batch that is computed
   uint64_t fetch_ = 0, dense_fetched_in_ = 0;
   int64_t round_ = 0;
   int64_t steps_in_round_ = 0;
-  bool round_begun_ = false;         // the store let us begin it
+  bool round_begun_ = false;  // the store let us begin it
 };
 
 }  // namespace talweg

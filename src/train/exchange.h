@@ -10,9 +10,9 @@ namespace talweg {
 struct ExchangeMeter {
   int64_t rounds = 0;  // in which all workers took part
   uint64_t pulls = 0, pushes = 0;
-  uint64_t bytes_pulled = 0, bytes_pushed = 0;   // keys and values, without frames
-  uint64_t late = 0;                             // what was computed in vain
-  uint64_t lists_known = 0, lists_resent = 0;    // key lists that went as a hash; of those, the ones that had to go again
+  uint64_t bytes_pulled = 0, bytes_pushed = 0;  // keys and values, without frames
+  uint64_t late = 0;                            // what was computed in vain
+  uint64_t lists_known = 0, lists_resent = 0;  // key lists that went as a hash; of those, the ones that had to go again
 };
 
 template <class Real>

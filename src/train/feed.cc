@@ -52,7 +52,8 @@ Result<Dataset> unpack_rows(const proto::FeedReply& head, Bytes body) {
   const auto keys = cursor.take<uint64_t>(entries);
   const auto labels = cursor.take<float>(rows);
   const auto values = cursor.take<float>(head.has_values() ? entries : 0);
-  const bool rising = std::is_sorted(ends.begin(), ends.end()) && (ends.empty() ? entries == 0 : ends.back() == entries);
+  const bool rising =
+      std::is_sorted(ends.begin(), ends.end()) && (ends.empty() ? entries == 0 : ends.back() == entries);
   if (!cursor.ok() || cursor.left() != 0 || !rising) {
     return error(Code::kCorrupt, "the coordinator sent {} bytes as {} rows of the stream", body.size(), head.rows());
   }
@@ -102,9 +103,8 @@ Task<Status> RowFeed::read_some() {
   Result<StreamRead> outcome = StreamRead();
   // Long work, whatever its cost: it may wait for rows.
   const Cost long_work{.flops = 0, .bytes = 1e8};
-  co_await io_.compute(long_work, [&, this] {
-    outcome = stream_->read(kStepsAhead * batch, RowStream::kMaxWaitMs, &coming_);
-  });
+  co_await io_.compute(long_work,
+                       [&, this] { outcome = stream_->read(kStepsAhead * batch, RowStream::kMaxWaitMs, &coming_); });
   if (!outcome.ok()) co_return outcome.status();
   if (outcome->rows > 0) {
     if (coming_.rows() == outcome->rows) first_came_ = io_.now();
@@ -124,7 +124,8 @@ void RowFeed::cut_steps() {
   const size_t taken = with_rest ? rows : rows / batch * batch;
   if (taken == 0) return;
   auto block = std::make_shared<RowBlock>(std::exchange(coming_, RowBlock()));
-  for (size_t begin = 0; begin < taken; begin += batch) steps_.push_back({block, begin, std::min(taken, begin + batch)});
+  for (size_t begin = 0; begin < taken; begin += batch)
+    steps_.push_back({block, begin, std::min(taken, begin + batch)});
   // What is left begins the next step.
   const auto ends = block->row_ends.span();
   for (size_t row = taken; row < rows; ++row) {
@@ -159,7 +160,8 @@ Task<> RowFeed::on_request(Request request) {
   proto::FeedRequest head;
   Status outcome = parse_head(request.head, &head, "rows of the stream");
   if (outcome.ok() && (head.rank() >= asked_.size() || head.step() < first_step_)) {
-    outcome = error(Code::kInvalid, "worker {} asks for step {} of the stream, which is past", head.rank(), head.step());
+    outcome =
+        error(Code::kInvalid, "worker {} asks for step {} of the stream, which is past", head.rank(), head.step());
   }
   if (outcome.ok()) {
     asked_[head.rank()] = std::max(asked_[head.rank()], head.step());

@@ -52,10 +52,10 @@ class RowFeed {
   Io& io_;
   const JobConfig& job_;
   std::unique_ptr<RowStream> stream_;
-  RowBlock coming_;          // not yet cut into steps
-  Time first_came_{};        // of those
-  Time last_came_{};         // of all
-  std::deque<Step> steps_;   // from first_step_ on
+  RowBlock coming_;         // not yet cut into steps
+  Time first_came_{};       // of those
+  Time last_came_{};        // of all
+  std::deque<Step> steps_;  // from first_step_ on
   int64_t first_step_ = 0;
   std::vector<int64_t> asked_;  // by rank: the latest step it asked for
   bool ended_ = false;

@@ -129,7 +129,8 @@ Status JobConfig::check(const std::string& file) const {
     TRY(data.generated->generator().status().within(fmt::format("{}: data.generated", file)));
   } else if (data.train.empty() && !data.streams()) {
     return error(Code::kInvalid,
-                 "{}: data.train: missing; name the file of training rows, or give data.stream or data.generated", file);
+                 "{}: data.train: missing; name the file of training rows, or give data.stream or data.generated",
+                 file);
   }
   if ((data.stream == "generated") != (data.streams() && data.generated.has_value())) {
     return error(Code::kInvalid, "{}: data.stream: generated rows need data.generated, and are then the stream", file);

@@ -119,7 +119,8 @@ struct DataConfig {
     f("train", train, "file of training rows");
     f("test", test, "file of held-out rows; empty: no evaluation");
     f("generated", generated, "rows made instead of read from files");
-    f("format", format, "auto (by the file's name), libsvm, csv, tsv, criteo, npy, npz, idx; text may end in .gz or .zst");
+    f("format", format,
+      "auto (by the file's name), libsvm, csv, tsv, criteo, npy, npz, idx; text may end in .gz or .zst");
     f("label", label, "csv, tsv, npy: the label's column, by name or by number from 1");
     f("header", header, "csv, tsv: whether the first line names the columns");
     f("categorical", categorical, "csv, tsv: columns of words, which are hashed: names or numbers, or [all]");

@@ -63,8 +63,8 @@ Task<Status> fetch_tables(StoreClient& client, const JobConfig& job, const JobPa
   co_return Status();
 }
 
-Task<Status> serve_shard(Io& io, Member& member, const JobConfig& job, uint32_t rank,
-                         const JobParts& parts, TaskSet& tasks) {
+Task<Status> serve_shard(Io& io, Member& member, const JobConfig& job, uint32_t rank, const JobParts& parts,
+                         TaskSet& tasks) {
   const Layout layout = job.distribute.layout();
   StoreServer server(io, rank, layout.shards, parts, job.store);
   TaskSet serving(io);

@@ -62,8 +62,7 @@ Result<Scenario> load_scenario(const std::string& path) {
   return scenario;
 }
 
-ScenarioRun run_scenario(const Scenario& scenario, const TrainingData& data, uint64_t seed,
-                         const JobParts& parts) {
+ScenarioRun run_scenario(const Scenario& scenario, const TrainingData& data, uint64_t seed, const JobParts& parts) {
   SimConfig cluster = scenario.cluster;
   cluster.seed = seed;
   ScenarioRun result;

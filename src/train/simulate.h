@@ -67,7 +67,6 @@ struct ScenarioRun {
   SimulatedRun run;
   Status held;  // what did not, else ok
 };
-ScenarioRun run_scenario(const Scenario& scenario, const TrainingData& data, uint64_t seed,
-                         const JobParts& parts);
+ScenarioRun run_scenario(const Scenario& scenario, const TrainingData& data, uint64_t seed, const JobParts& parts);
 
 }  // namespace talweg

@@ -58,7 +58,8 @@ StoreExchange<Real>::StoreExchange(Io& io, const JobConfig& job, uint32_t rank, 
       says_intent_(job.distribute.intent),
       client_(io, shard_nodes(job.distribute.layout()), store_job(job), rank, config_),
       pushes_(io) {
-  for (size_t i = 0; i < in_flight_ + 1; ++i) flights_.emplace_back(client_.shards(), client_.key_order());
+  // One that is computed, one that is expected, and those under way.
+  for (size_t i = 0; i < in_flight_ + 2; ++i) flights_.emplace_back(client_.shards(), client_.key_order());
 }
 
 template <class Real>

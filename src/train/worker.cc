@@ -39,6 +39,17 @@ class Worker {
   }
 
   Task<Status> run() {
+    const Status outcome = co_await train();
+    // What runs on another thread uses this worker.
+    co_await beside_.join();
+    co_return outcome;
+  }
+
+ private:
+  // The others may still be training when this worker has evaluated.
+  static constexpr Duration kEvaluationPatience = std::chrono::minutes(30);
+
+  Task<Status> train() {
     if (!job_.data.streams()) CO_TRY(model_->check(data_.train).within("data.train"));
     CO_TRY(model_->check(data_.test).within("data.test"));
     CO_TRY(co_await exchange_->prepare());
@@ -53,10 +64,6 @@ class Worker {
     }
     co_return Status();
   }
-
- private:
-  // The others may still be training when this worker has evaluated.
-  static constexpr Duration kEvaluationPatience = std::chrono::minutes(30);
 
   Share& share(int64_t step) { return shares_[static_cast<size_t>(step) % shares_.size()]; }
 
@@ -190,8 +197,8 @@ class Worker {
   const std::unique_ptr<BatchSource> source_;
 
   uint64_t epoch_ = 0;
-  int64_t step_ = 0;    // over all epochs
-  bool ended_ = false;  // the stream
+  int64_t step_ = 0;           // over all epochs
+  bool ended_ = false;         // the stream
   std::vector<Share> shares_;  // by step, modulo their number
   Status ready_;               // of the share that was made last
   Parameters<Real> parameters_;

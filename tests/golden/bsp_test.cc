@@ -166,8 +166,7 @@ TEST(Bsp, threads_give_the_bits_of_the_simulator) {
     job.distribute.launch = Launch::kThreads;
     const auto data = open_data(job);
     ASSERT_TRUE(data.ok());
-    const JobResult threads =
-        launch(job, *data, {.parts = parts, .events = {}, .executable = "", .log_path = ""});
+    const JobResult threads = launch(job, *data, {.parts = parts, .events = {}, .executable = "", .log_path = ""});
     ASSERT_TRUE(threads.status.ok()) << threads.status.text();
     EXPECT_LE(distance(threads.model, train_serially(job, data->train)), kTolerance);
     EXPECT_EQ(threads.model, simulate(job, *data, SimConfig{}, Faults{}, parts).job.model);

@@ -56,7 +56,7 @@ class BadJobFile(TalwegTest):
             self.assert_error(self.run_talweg("train", job, "--launch", launch, "--set", "model.type=logistik"),
                               "model.type", "did you mean 'logistic'?")
             self.assert_error(self.run_talweg("train", job, "--launch", launch, "--set", "train.optimizer.type=adagrd"),
-                              "train.optimizer.type", "did you mean 'adagrad'?")
+                              "train.optimizer: there is no optimizer", "did you mean 'adagrad'?")
 
 
 class BadArguments(TalwegTest):
