@@ -27,13 +27,17 @@ std::vector<std::string> names_of(const Metrics& metrics) {
 
 float logit(double probability) { return static_cast<float>(std::log(probability / (1 - probability))); }
 
-Metrics random_binary(uint64_t seed, int rows) {
-  Metrics metrics(Objective::kBinary);
+void add_random(uint64_t seed, int rows, Metrics* metrics) {
   Rng rng(seed);
   for (int i = 0; i < rows; ++i) {
     const bool positive = rng.below(3) == 0;
-    metrics.add_score(static_cast<float>(2 * rng.normal() + (positive ? 0.7 : 0)), positive, rng.uniform());
+    metrics->add_score(static_cast<float>(2 * rng.normal() + (positive ? 0.7 : 0)), positive, rng.uniform());
   }
+}
+
+Metrics random_binary(uint64_t seed, int rows) {
+  Metrics metrics(Objective::kBinary);
+  add_random(seed, rows, &metrics);
   return metrics;
 }
 
@@ -119,23 +123,29 @@ TEST(Metrics, a_model_that_diverged_is_told_and_breaks_nothing) {
   EXPECT_DOUBLE_EQ(metrics.expected_calibration_error(), 1);
 }
 
-TEST(Metrics, all_but_sums_merge_to_the_same_bits_in_any_order) {
+// Against one that saw all rows itself.
+TEST(Metrics, parts_merge_to_the_whole_in_any_order_and_but_for_the_sums_to_the_same_bits) {
   const std::array parts = {random_binary(1, 300), random_binary(2, 100), random_binary(3, 1)};
-  const auto merged = [&](std::array<size_t, 3> order) {
-    Metrics all(Objective::kBinary);
-    for (const size_t i : order) EXPECT_TRUE(all.merge(parts[i]).ok());
-    return all;
-  };
-  const Metrics whole = merged({0, 1, 2});
-  EXPECT_EQ(whole.rows(), 401u);
-  EXPECT_NEAR(whole.loss(), (300 * parts[0].loss() + 100 * parts[1].loss() + parts[2].loss()) / 401, 1e-12);
-  for (const auto& order : {std::array<size_t, 3>{2, 1, 0}, {1, 0, 2}}) {
-    const Metrics other = merged(order);
+  Metrics whole = random_binary(1, 300);
+  add_random(2, 100, &whole);
+  add_random(3, 1, &whole);
+  for (const auto& order : {std::array<size_t, 3>{0, 1, 2}, {2, 1, 0}, {1, 0, 2}}) {
+    Metrics merged(Objective::kBinary);
+    for (const size_t i : order) EXPECT_TRUE(merged.merge(parts[i]).ok());
+    EXPECT_EQ(merged.rows(), 401u);
+    EXPECT_NEAR(merged.loss(), whole.loss(), 1e-12);
     for (const char* name : {"auc", "accuracy", "calibration", "ece"}) {
-      EXPECT_EQ(value_of(other, name), value_of(whole, name)) << name;
+      EXPECT_EQ(value_of(merged, name), value_of(whole, name)) << name;
     }
-    EXPECT_NEAR(other.loss(), whole.loss(), 1e-12);
   }
+}
+
+TEST(Metrics, errors_of_a_regression_merge) {
+  Metrics a(Objective::kRegression), b(Objective::kRegression);
+  a.add_prediction(1, 4, 4.5);
+  b.add_prediction(2, -2, 8);
+  ASSERT_TRUE(a.merge(b).ok());
+  EXPECT_DOUBLE_EQ(a.rmse(), std::sqrt(12.5));
 }
 
 TEST(Metrics, other_objectives_are_not_merged) {

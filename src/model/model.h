@@ -64,7 +64,7 @@ struct ModelConfig {
 
   template <class Fields>
   void fields(Fields& f) {
-    f("type", type, "what is computed: linear, logistic, hinge, softmax, fm, ffm, mf");
+    f("type", type, "what is computed: linear, logistic, hinge, softmax, fm, ffm, mf, or one that was added");
     f("features", features, "keys in the data are below this", at_least(1));
     f("classes", classes, "softmax: labels are below this", between(2, kMostRowValues));
     f("factors", factors, "fm, ffm, mf: length of a factor vector", between(1, kMostRowValues));

@@ -18,6 +18,10 @@ Result<bool> ProgressBoard::add(Peer from, const std::string& payload, Time now)
 }
 
 Result<bool> ProgressBoard::add_evaluation(Peer from, const proto::Evaluation& part) {
+  if (part.epoch() >= epochs_) {
+    return error(Code::kCorrupt, "node {} sent its evaluation of epoch {}, but there are only {}", from, part.epoch(),
+                 epochs_);
+  }
   Parts& parts = evaluating_[part.epoch()];
   parts[from] = part.metrics();
   if (parts.size() < workers_) return false;
