@@ -221,6 +221,18 @@ TEST(Sampler, the_smaller_alpha_the_more_skewed_the_labels) {
   EXPECT_NE(skew_of(options), small) << "the seed makes the draw";
 }
 
+TEST(Sampler, a_part_of_a_label_is_no_stretch_of_the_file) {
+  const std::vector<float> labels(1000, 1.0f);
+  const Sampler sampler({.rows = 1000,
+                         .batch = 100,
+                         .workers = 2,
+                         .shuffle = false,
+                         .partition = Partition::kDirichlet,
+                         .alpha = 10,
+                         .labels = labels});
+  for (const auto& share : shares_of(sampler, 2, 0)) EXPECT_GT(share.back() - share.front(), 950u);
+}
+
 TEST(Sampler, overlapping_takes_exactly_the_front_of_each_slice_twice) {
   constexpr uint64_t kRows = 103;
   for (uint32_t workers = 1; workers <= 7; ++workers) {
