@@ -23,6 +23,18 @@ TEST(Admission, a_key_is_admitted_at_the_touch_that_was_asked_for) {
   }
 }
 
+TEST(Admission, other_keys_can_raise_a_count_but_not_lower_it) {
+  for (uint64_t key = 0; key < 100; ++key) {
+    // One block for all; too few touches for a halving.
+    Admission admission({.admit_count = 3, .admit_memory = 64});
+    bool admitted = admission.admit(key);
+    admitted |= admission.admit(key);
+    for (uint64_t other = 0; other < 12; ++other) static_cast<void>(admission.admit(1000 * (key + 1) + other));
+    EXPECT_TRUE(admission.admit(key)) << key;
+    EXPECT_FALSE(admitted);
+  }
+}
+
 TEST(Admission, is_open_only_if_nobody_is_kept_out) {
   EXPECT_TRUE(Admission({}).open());
   EXPECT_FALSE(Admission({.admit_count = 2}).open());

@@ -173,14 +173,14 @@ TEST(SparseIndex, a_touch_stamps_the_keys_it_finds_and_no_others) {
   std::vector<uint64_t> keys;
   for (uint64_t k = 0; k < 120; ++k) keys.push_back(key_with_hash(k << 32 | 64));
   rows_of(index, keys, 5);
-  rows_of(index, {keys[3], keys[100], key_with_hash(1)}, 9);
+  rows_of(index, {keys[2], keys[100], key_with_hash(1)}, 9);
   std::vector<uint32_t> stamped;
   index.sweep(1000, [&](uint32_t row, uint32_t stamp) {
     if (stamp == 9) stamped.push_back(row);
     return false;
   });
   std::sort(stamped.begin(), stamped.end());
-  EXPECT_EQ(stamped, (std::vector<uint32_t>{3, 100, 120}));
+  EXPECT_EQ(stamped, (std::vector<uint32_t>{2, 100, 120}));
 }
 
 TEST(SparseIndex, a_sweep_goes_round) {
