@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 
 #include "store/dense_table.h"
 #include "store/sparse_table.h"
@@ -83,8 +84,12 @@ bool Table::apply_if(double rate, double max_norm, double* norm) {
 Result<std::unique_ptr<Table>> Table::make(const TableSpec& spec, uint32_t shard, uint32_t shards,
                                            const OptimizerRegistry& optimizers) {
   TRY(check(spec, shards));
-  if (spec.type == ValueType::kFloat32) return make_of<float>(spec, shard, shards, optimizers);
-  return make_of<double>(spec, shard, shards, optimizers);
+  try {
+    if (spec.type == ValueType::kFloat32) return make_of<float>(spec, shard, shards, optimizers);
+    return make_of<double>(spec, shard, shards, optimizers);
+  } catch (const std::bad_alloc&) {
+    return error(Code::kFull, "{}: the system gives no memory for it on this shard", spec.label());
+  }
 }
 
 std::optional<size_t> find_non_finite(Bytes values, ValueType type) {
