@@ -12,7 +12,7 @@ struct RowPolicy {
   uint32_t admit_count = 1;
   double admit_probability = 1;
   uint64_t admit_memory = uint64_t{16} << 20;
-  Duration expire_after{};
+  Duration expire_after = {};
   uint64_t max_bytes = 0;
 
   bool operator==(const RowPolicy&) const = default;

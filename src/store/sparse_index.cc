@@ -1,6 +1,7 @@
 #include "store/sparse_index.h"
 
 #include <array>
+#include <bit>
 
 #include "base/check.h"
 #include "base/rng.h"
@@ -9,10 +10,9 @@ namespace talweg {
 namespace {
 
 constexpr size_t kFirstSlots = 256;
-// With linear probing an unsuccessful lookup reads (1 + 1/(1-load)^2)/2 slots on average (Knuth, vol. 3, 6.4): 3.6 at
-// 0.6.
 constexpr double kMaxLoad = 0.6;
 constexpr size_t kPrefetchKeys = 16;
+constexpr size_t kBlock = 512;
 
 uint64_t load_limit(size_t slots) { return static_cast<uint64_t>(kMaxLoad * static_cast<double>(slots)); }
 
@@ -36,36 +36,60 @@ SparseIndex::SparseIndex()
     : slots_(kFirstSlots, Pages::kHuge), mask_(kFirstSlots - 1), grow_at_(load_limit(kFirstSlots)) {}
 
 SparseIndex::Slot* SparseIndex::probe(uint64_t key, uint64_t hash) const {
-  size_t at = hash & mask_;
+  size_t at = home_of(hash);
   while (slots_[at].row_after != 0 && slots_[at].key != key) at = (at + 1) & mask_;
   return &slots_[at];
 }
 
+// Most keys stand in the line where their search begins. All of it is compared at once and without a branch, which
+// would often be guessed wrong. The other keys are looked for when their block is through and the lines behind are on
+// their way.
+template <bool kStamps, class Missing>
+void SparseIndex::look_up(std::span<const uint64_t> keys, uint32_t stamp, uint32_t* rows, Missing missing) const {
+  std::array<uint32_t, kBlock> elsewhere;
+  for (size_t from = 0; from < keys.size(); from += kBlock) {
+    const uint64_t* const block = keys.data() + from;
+    size_t count = 0;
+    in_batch(
+        std::min(kBlock, keys.size() - from), [&](size_t i) { return block[i]; },
+        [&](uint64_t hash) { __builtin_prefetch(&slots_[home_of(hash)], kStamps); },
+        [&](uint64_t hash, size_t i) {
+          Slot* const line = &slots_[home_of(hash)];
+          unsigned matches = 0;
+          for (size_t s = 0; s < kSlotsPerLine; ++s) matches |= static_cast<unsigned>(line[s].key == block[i]) << s;
+          Slot* const slot = line + std::countr_zero(matches | 1u << (kSlotsPerLine - 1));
+          // A free slot looks like key 0, if the key itself does not stand before it.
+          const bool found = (matches != 0) & (slot->row_after != 0);
+          rows[from + i] = slot->row_after - 1;
+          if (kStamps) slot->stamp = found ? stamp : slot->stamp;
+          elsewhere[count] = static_cast<uint32_t>(i);
+          count += !found;
+        });
+    in_batch(
+        count, [&](size_t i) { return block[elsewhere[i]]; },
+        [&](uint64_t hash) { __builtin_prefetch(&slots_[(home_of(hash) + kSlotsPerLine) & mask_], kStamps); },
+        [&](uint64_t hash, size_t i) {
+          Slot* const slot = probe(block[elsewhere[i]], hash);
+          rows[from + elsewhere[i]] = slot->row_after - 1;
+          if (kStamps) slot->stamp = stamp;  // of a free slot it means nothing
+          if (slot->row_after == 0) missing(from + elsewhere[i]);
+        });
+  }
+}
+
 void SparseIndex::find(std::span<const uint64_t> keys, uint32_t* rows) const {
-  in_batch(
-      keys.size(), [&](size_t i) { return keys[i]; },
-      [this](uint64_t hash) { __builtin_prefetch(&slots_[hash & mask_]); },
-      [&](uint64_t hash, size_t i) { rows[i] = probe(keys[i], hash)->row_after - 1; });
+  look_up<false>(keys, 0, rows, [](size_t) {});
 }
 
 size_t SparseIndex::touch(std::span<const uint64_t> keys, std::optional<uint32_t> stamp, uint32_t* rows,
                           uint32_t* missing) {
-  return stamp ? touch_all<true>(keys, *stamp, rows, missing) : touch_all<false>(keys, 0, rows, missing);
-}
-
-template <bool kStamps>
-size_t SparseIndex::touch_all(std::span<const uint64_t> keys, uint32_t stamp, uint32_t* rows, uint32_t* missing) {
   size_t count = 0;
-  in_batch(
-      keys.size(), [&](size_t i) { return keys[i]; },
-      [this](uint64_t hash) { __builtin_prefetch(&slots_[hash & mask_], kStamps); },
-      [&](uint64_t hash, size_t i) {
-        Slot* const slot = probe(keys[i], hash);
-        rows[i] = slot->row_after - 1;
-        missing[count] = static_cast<uint32_t>(i);
-        count += slot->row_after == 0;
-        if (kStamps) slot->stamp = stamp;  // of a free slot it means nothing
-      });
+  const auto note = [&](size_t at) { missing[count++] = static_cast<uint32_t>(at); };
+  if (stamp) {
+    look_up<true>(keys, *stamp, rows, note);
+  } else {
+    look_up<false>(keys, 0, rows, note);
+  }
   return count;
 }
 
@@ -73,7 +97,7 @@ void SparseIndex::insert(std::span<const uint64_t> keys, std::span<const uint32_
                          std::vector<uint32_t>& fresh) {
   in_batch(
       at.size(), [&](size_t i) { return keys[at[i]]; },
-      [this](uint64_t hash) { __builtin_prefetch(&slots_[hash & mask_], 1); },
+      [this](uint64_t hash) { __builtin_prefetch(&slots_[home_of(hash)], 1); },
       [&](uint64_t hash, size_t i) {
         const uint64_t key = keys[at[i]];
         Slot* const slot = probe(key, hash);
@@ -100,6 +124,8 @@ size_t SparseIndex::slots_for(size_t count) const {
   return slots;
 }
 
+size_t SparseIndex::capacity_for(size_t count) const { return load_limit(slots_for(count)); }
+
 size_t SparseIndex::growth_bytes(size_t count) const { return has_room(count) ? 0 : slots_for(count) * sizeof(Slot); }
 
 void SparseIndex::reserve(size_t count) {
@@ -122,7 +148,7 @@ void SparseIndex::remove(size_t at) {
   free_rows_.push_back(slots_[at].row_after - 1);
   size_t gap = at;
   for (size_t next = (at + 1) & mask_; slots_[next].row_after != 0; next = (next + 1) & mask_) {
-    const size_t home = mix64(slots_[next].key) & mask_;
+    const size_t home = home_of(mix64(slots_[next].key));
     // A key may not stand before its home.
     if (((next - home) & mask_) < ((next - gap) & mask_)) continue;
     slots_[gap] = slots_[next];

@@ -37,6 +37,9 @@ class SparseIndex {
   // many these are. Keys that are there are stamped, if there is a stamp.
   size_t touch(std::span<const uint64_t> keys, std::optional<uint32_t> stamp, uint32_t* rows, uint32_t* missing);
 
+  // How many keys fit, now and after growing for `count` new ones. There are never more rows than that.
+  size_t capacity() const { return grow_at_; }
+  size_t capacity_for(size_t count) const;
   // Whether `count` new keys go in without growing; how much memory growing for them takes, the old array beside it.
   bool has_room(size_t count) const { return size_ + uint64_t{count} <= grow_at_; }
   size_t growth_bytes(size_t count) const;
@@ -64,10 +67,14 @@ class SparseIndex {
     uint32_t row_after;  // the row number + 1; 0: the slot is free
     uint32_t stamp;      // of the last touch; in what would be padding
   };
+  static constexpr size_t kSlotsPerLine = 64 / sizeof(Slot);
+
+  // Where the search for a key begins: at the first slot of a cache line.
+  size_t home_of(uint64_t hash) const { return hash & mask_ & ~(kSlotsPerLine - 1); }
   // The slot that holds the key, or the free one where it belongs.
   Slot* probe(uint64_t key, uint64_t hash) const;
-  template <bool kStamps>
-  size_t touch_all(std::span<const uint64_t> keys, uint32_t stamp, uint32_t* rows, uint32_t* missing);
+  template <bool kStamps, class Missing>
+  void look_up(std::span<const uint64_t> keys, uint32_t stamp, uint32_t* rows, Missing missing) const;
   size_t slots_for(size_t count) const;
   void remove(size_t at);
 

@@ -1,8 +1,10 @@
 #include "store/sparse_table.h"
 
 #include <algorithm>
+#include <bit>
 #include <new>
 
+#include "base/rng.h"
 #include "store/change_norm.h"
 #include "store/limits.h"
 
@@ -25,11 +27,16 @@ void add_row(Real* __restrict sum, const Real* __restrict gradient, size_t width
 }
 
 size_t count_distinct(std::span<const uint64_t> keys, std::span<const uint32_t> at) {
-  std::vector<uint64_t> sorted;
-  sorted.reserve(at.size());
-  for (const uint32_t i : at) sorted.push_back(keys[i]);
-  std::sort(sorted.begin(), sorted.end());
-  return static_cast<size_t>(std::unique(sorted.begin(), sorted.end()) - sorted.begin());
+  std::vector<uint32_t> seen(std::bit_ceil(2 * at.size()));  // places in `at` + 1, by hash
+  const size_t mask = seen.size() - 1;
+  size_t count = 0;
+  for (size_t i = 0; i < at.size(); ++i) {
+    size_t slot = mix64(keys[at[i]]) & mask;
+    while (seen[slot] != 0 && keys[at[seen[slot] - 1]] != keys[at[i]]) slot = (slot + 1) & mask;
+    count += seen[slot] == 0;
+    seen[slot] = static_cast<uint32_t>(i + 1);
+  }
+  return count;
 }
 
 }  // namespace
@@ -41,18 +48,22 @@ SparseTableOf<Real>::SparseTableOf(TableSpec spec, std::unique_ptr<Optimizer<Rea
       storage_(this->spec().width, *optimizer_),
       admission_(this->spec().rows),
       stamp_unit_(std::max(Duration(1), (this->spec().rows.expire_after + Duration(kStampsToExpiry - 1)) /
-                                            static_cast<Duration::rep>(kStampsToExpiry))) {}
+                                            static_cast<Duration::rep>(kStampsToExpiry))),
+      slot_of_(index_.capacity(), Pages::kHuge) {}
 
 // --- rows of keys
 
 template <class Real>
 Status SparseTableOf<Real>::touch(std::span<const uint64_t> keys, Time now, std::vector<uint32_t>& rows) {
+  Status outcome;
   try {
-    return touch_rows(keys, now, rows);
+    outcome = touch_rows(keys, now, rows);
   } catch (const std::bad_alloc&) {
-    return error(Code::kFull, "{} has {} rows in {} bytes on this shard; the system gives no memory for more",
-                 spec().label(), index_.size(), bytes());
+    outcome = error(Code::kFull, "{} has {} rows in {} bytes on this shard; the system gives no memory for more",
+                    spec().label(), index_.size(), bytes());
   }
+  charge();
+  return outcome;
 }
 
 template <class Real>
@@ -75,14 +86,11 @@ Status SparseTableOf<Real>::make_rows(std::span<const uint64_t> keys, std::span<
                                       uint32_t* rows) {
   const std::span<const uint32_t> admitted = admission_.open() ? missing : admitted_of(keys, missing);
   if (admitted.empty()) return {};
-  fresh_.clear();
-  fresh_.reserve(admitted.size());
   TRY(make_room(keys, admitted));
   index_.insert(keys, admitted, stamp, rows, fresh_);
   start_rows(keys, rows);
   // A key that was admitted late in the list has its row from the beginning of it.
   if (!admission_.open()) find_again(keys, missing, rows);
-  charge();
   return {};
 }
 
@@ -120,30 +128,43 @@ void SparseTableOf<Real>::start_rows(std::span<const uint64_t> keys, const uint3
 template <class Real>
 bool SparseTableOf<Real>::has_room(size_t count) const {
   const uint64_t rows = index_.row_bound_with(count);
-  return index_.has_room(count) && rows <= storage_.capacity() && rows <= slot_of_.size() && rows <= limits::kMaxRows;
+  return index_.has_room(count) && rows <= storage_.capacity() && rows <= limits::kMaxRows;
 }
 
+// All memory that new rows need, before anything changes.
 template <class Real>
 Status SparseTableOf<Real>::make_room(std::span<const uint64_t> keys, std::span<const uint32_t> at) {
+  fresh_.clear();
+  fresh_.reserve(at.size());
   if (has_room(at.size())) return {};
   const size_t count = count_distinct(keys, at);
   if (has_room(count)) return {};
-  const uint64_t rows = index_.row_bound_with(count);
-  TRY(check_limits(count, index_.growth_bytes(count) + storage_.growth_bytes(rows) + slots_growth(rows)));
+  TRY(check_limits(count));
+  storage_.reserve(index_.row_bound_with(count));
+  if (index_.has_room(count)) return {};
+  ZeroedArray<uint32_t> slots(index_.capacity_for(count), Pages::kHuge);
   index_.reserve(count);
-  storage_.reserve(rows);
-  grow_slots(rows);
+  std::copy_n(slot_of_.data(), slot_of_.size(), slots.data());
+  slot_of_ = std::move(slots);
   return {};
 }
 
 template <class Real>
-Status SparseTableOf<Real>::check_limits(size_t count, size_t growth) const {
+size_t SparseTableOf<Real>::growth_bytes(size_t count) const {
+  const size_t slots = index_.has_room(count) ? 0 : index_.capacity_for(count) * sizeof(uint32_t);
+  return index_.growth_bytes(count) + storage_.growth_bytes(index_.row_bound_with(count)) + slots;
+}
+
+template <class Real>
+Status SparseTableOf<Real>::check_limits(size_t count) const {
+  if (has_room(count)) return {};
   if (index_.row_bound_with(count) > limits::kMaxRows) {
     return error(Code::kFull, "{} has {} rows on this shard; {} more do not fit: at most {} do", spec().label(),
                  index_.size(), count, limits::kMaxRows);
   }
   constexpr std::string_view kAdvice =
       "raise it, admit fewer keys (rows.admit_count, rows.admit_probability) or let rows expire (rows.expire_after)";
+  const size_t growth = growth_bytes(count);
   const uint64_t limit = spec().rows.max_bytes;
   if (limit != 0 && bytes() + growth > limit) {
     return error(Code::kFull,
@@ -158,19 +179,6 @@ Status SparseTableOf<Real>::check_limits(size_t count, size_t growth) const {
                  spec().label(), index_.size(), bytes(), count, growth, budget->limit, budget->used, kAdvice);
   }
   return {};
-}
-
-template <class Real>
-size_t SparseTableOf<Real>::slots_growth(uint64_t rows) const {
-  return rows <= slot_of_.size() ? 0 : sizeof(uint32_t) * std::max<size_t>(rows, 2 * slot_of_.size());
-}
-
-template <class Real>
-void SparseTableOf<Real>::grow_slots(size_t rows) {
-  if (rows <= slot_of_.size()) return;
-  ZeroedArray<uint32_t> larger(slots_growth(rows) / sizeof(uint32_t), Pages::kHuge);
-  std::copy_n(slot_of_.data(), slot_of_.size(), larger.data());
-  slot_of_ = std::move(larger);
 }
 
 template <class Real>

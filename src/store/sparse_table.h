@@ -50,9 +50,8 @@ class SparseTableOf final : public SparseTable {
   void start_rows(std::span<const uint64_t> keys, const uint32_t* rows);
   bool has_room(size_t count) const;
   Status make_room(std::span<const uint64_t> keys, std::span<const uint32_t> at);
-  Status check_limits(size_t count, size_t growth) const;
-  void grow_slots(size_t rows);
-  size_t slots_growth(uint64_t rows) const;
+  Status check_limits(size_t count) const;
+  size_t growth_bytes(size_t count) const;
 
   bool expires() const { return spec().rows.expire_after > Duration(); }
   uint64_t stamp_of(Time now) const { return static_cast<uint64_t>(now.time_since_epoch() / stamp_unit_); }
@@ -81,7 +80,8 @@ class SparseTableOf final : public SparseTable {
 
   // The sum of the step: row touched_[slot] has its sum at sums_[slot * width]. slot_of_[row] may be left over from an
   // earlier step; it holds only if touched_ says so too, and so it never needs clearing (Briggs and Torczon, "An
-  // efficient representation for sparse sets", 1993). It has room for all rows that the storage has.
+  // efficient representation for sparse sets", 1993). It grows with the index: freed rows are used first, so there are
+  // never more rows than keys fit the index.
   ZeroedArray<uint32_t> slot_of_;
   std::vector<uint32_t> touched_;
   std::vector<Real> sums_;   // what is behind the touched rows is left over

@@ -24,12 +24,7 @@ Result<std::unique_ptr<Table>> make_of(const TableSpec& spec, uint32_t shard, ui
                  spec.label(), spec.optimizer.type);
   }
   if (spec.sparse) return std::unique_ptr<Table>(std::make_unique<SparseTableOf<Real>>(spec, std::move(*optimizer)));
-  const uint64_t bytes = range.size() * sizeof(Real) * (1 + (*optimizer)->state_per_weight());
-  try {
-    return std::unique_ptr<Table>(std::make_unique<DenseTableOf<Real>>(spec, range, std::move(*optimizer)));
-  } catch (const std::bad_alloc&) {
-    return error(Code::kFull, "{} needs {} bytes on this shard, which the system does not give", spec.label(), bytes);
-  }
+  return std::unique_ptr<Table>(std::make_unique<DenseTableOf<Real>>(spec, range, std::move(*optimizer)));
 }
 
 template <class Real, class Bits>
@@ -91,8 +86,12 @@ bool Table::apply_if(double rate, double max_norm, double* norm) {
 Result<std::unique_ptr<Table>> Table::make(const TableSpec& spec, uint32_t shard, uint32_t shards,
                                            const OptimizerRegistry& optimizers) {
   TRY(check(spec, shards));
-  if (spec.type == ValueType::kFloat32) return make_of<float>(spec, shard, shards, optimizers);
-  return make_of<double>(spec, shard, shards, optimizers);
+  try {
+    if (spec.type == ValueType::kFloat32) return make_of<float>(spec, shard, shards, optimizers);
+    return make_of<double>(spec, shard, shards, optimizers);
+  } catch (const std::bad_alloc&) {
+    return error(Code::kFull, "{}: the system gives no memory for it on this shard", spec.label());
+  }
 }
 
 size_t zero_non_finite(MutableBytes values, ValueType type) {

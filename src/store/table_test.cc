@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "store/sparse_index.h"
+#include "store/store.pb.h"
 
 namespace talweg {
 namespace {
@@ -209,6 +210,148 @@ TEST(DenseTable, is_exported_in_bounded_pieces) {
   EXPECT_EQ(exported, 333u);
 }
 
+// Moves each weight by the rate and remembers which updates it was asked for.
+struct Asked {
+  std::vector<std::pair<uint64_t, double>> updates;
+};
+class AskingOptimizer final : public Optimizer<double> {
+ public:
+  explicit AskingOptimizer(Asked& asked) : asked_(asked) {}
+  size_t state_per_weight() const override { return 0; }
+  double initial_state(size_t) const override { return 0; }
+  void apply(const Rows<double>& rows) override { asked_.updates.emplace_back(rows.number, rows.rate); }
+
+ private:
+  Asked& asked_;
+};
+
+TEST(Table, updates_are_counted_and_have_the_rate_they_were_given) {
+  for (const bool sparse : {false, true}) {
+    Asked asked;
+    OptimizerRegistry registry;
+    registry.add(
+        "asking", [](const OptimizerConfig&) { return nullptr; },
+        [&](const OptimizerConfig&) { return std::make_unique<AskingOptimizer>(asked); });
+    TableSpec spec = sparse ? sparse_spec(1) : dense_spec(4);
+    spec.optimizer.type = "asking";
+    auto made = Table::make(spec, 0, 1, registry);
+    ASSERT_TRUE(made.ok());
+    Table& table = **made;
+    const auto contribution = [&] {
+      return sparse ? at_keys(*table.sparse(), {1, 2}, {1, 2}) : at_range({0, 2}, {1, 2});
+    };
+    double norm = 0;
+    table.accumulate(contribution());
+    table.apply(0.5);
+    Contribution one = contribution();
+    table.apply_one(one, 0.25);
+    table.accumulate(contribution());
+    EXPECT_FALSE(table.apply_if(2, -1, &norm));
+    EXPECT_TRUE(table.apply_if(3, 1, &norm));
+    table.accumulate(contribution());
+    table.apply_measured(4);
+    EXPECT_EQ(asked.updates, (std::vector<std::pair<uint64_t, double>>{{1, 0.5}, {2, 0.25}, {3, 2}, {3, 3}, {4, 4}}));
+    EXPECT_EQ(table.updates(), 4u);
+  }
+}
+
+TEST(Table, an_update_that_moves_the_weights_too_far_leaves_no_trace) {
+  for (const bool sparse : {false, true}) {
+    TableSpec spec = sparse ? sparse_spec(2) : dense_spec(8);
+    spec.optimizer = {.type = "adagrad", .lr = 1, .epsilon = 0, .initial_accumulator = 9};
+    const auto tried = make(spec), plain = make(spec);
+    const auto give = [&](Table& table, double gradient) {
+      if (sparse) {
+        table.accumulate(at_keys(*table.sparse(), {1, 3}, {gradient, 1, -gradient, 2}));
+      } else {
+        table.accumulate(at_range({1, 3}, {gradient, 1}));
+        table.accumulate(at_range({5, 7}, {-gradient, 2}));
+      }
+    };
+    const auto values = [](Table& table) {
+      const ExportPiece piece = table.export_from(0, 1000);
+      const auto* first = reinterpret_cast<const double*>(piece.values.data());
+      return std::vector<double>(first, first + piece.values.size() / sizeof(double));
+    };
+    for (const double gradient : {4.0, 12.0}) {
+      give(*tried, gradient);
+      give(*plain, gradient);
+      const std::vector<double> before = values(*tried);
+      double norm = 0;
+      EXPECT_FALSE(tried->apply_if(1, 0.5, &norm));
+      EXPECT_GT(norm, 0.5);
+      EXPECT_EQ(values(*tried), before);
+      double again = 0;
+      EXPECT_TRUE(tried->apply_if(1, norm, &again));
+      EXPECT_EQ(again, norm);
+      plain->apply(1);
+      EXPECT_EQ(values(*tried), values(*plain));
+    }
+  }
+}
+
+TEST(Table, tells_how_far_an_update_moved_the_weights) {
+  const auto sparse = make(sparse_spec(10));
+  std::vector<double> gradients(20);
+  gradients[3] = 6;   // moves by 3
+  gradients[19] = 8;  // moves by 4
+  sparse->accumulate(at_keys(*sparse->sparse(), {5, 6}, gradients));
+  EXPECT_EQ(sparse->apply_measured(1), 5);
+  EXPECT_EQ(weights_of(*sparse->sparse(), {5})[3], -3);
+  EXPECT_EQ(sparse->apply_measured(1), 0);
+
+  const auto dense = make(dense_spec(100));
+  dense->accumulate(at_range({1, 2}, {6}));
+  dense->accumulate(at_range({90, 91}, {8}));
+  EXPECT_EQ(dense->apply_measured(1), 5);
+  EXPECT_EQ(weights_of(*dense->dense())[90], -4);
+}
+
+TEST(DenseTable, one_contribution_applied_in_place_gives_the_bits_of_a_sum) {
+  TableSpec spec = dense_spec(50);
+  spec.optimizer = {.type = "adagrad", .lr = 0.1, .l2 = 0.01};
+  const auto summed = make(spec), direct = make(spec);
+  Rng rng(9);
+  for (uint64_t step = 0; step < 50; ++step) {
+    const Range range{step % 20, 20 + step % 30};
+    std::vector<double> gradients(range.size());
+    for (double& gradient : gradients) gradient = rng.normal();
+    summed->accumulate(at_range(range, gradients));
+    summed->apply(1);
+    Contribution contribution = at_range(range, gradients);
+    direct->apply_one(contribution, 1);
+    ASSERT_EQ(weights_of(*direct->dense()), weights_of(*summed->dense()));
+  }
+}
+
+TEST(DenseTable, counts_against_a_budget) {
+  MemoryBudget budget{.limit = 10'000};
+  {
+    const auto table = make(dense_spec(400));
+    ASSERT_TRUE(table->share(budget).ok());
+    EXPECT_EQ(budget.used, table->bytes());
+    EXPECT_EQ(make(dense_spec(400))->share(budget).code(), Code::kFull);
+  }
+  EXPECT_EQ(budget.used, 0u);
+}
+
+TEST(Table, a_spec_comes_back_from_its_message_as_it_was) {
+  TableSpec sparse = sparse_spec(3);
+  sparse.rows = {.init = {.type = InitType::kNormal, .scale = 0.25, .seed = 9},
+                 .admit_count = 4,
+                 .admit_probability = 0.5,
+                 .admit_memory = 1 << 20,
+                 .expire_after = seconds(90),
+                 .max_bytes = uint64_t{3} << 40};
+  TableSpec dense = dense_spec(12);
+  dense.columns = 4;
+  for (const TableSpec& spec : {sparse, dense}) {
+    const auto again = from_proto(to_proto(spec));
+    ASSERT_TRUE(again.ok()) << again.status().text();
+    EXPECT_EQ(*again, spec);
+  }
+}
+
 TEST(Table, values_that_are_not_finite_are_found) {
   std::vector<float> floats(100, 1e38f);
   std::vector<double> doubles(100, -1e308);
@@ -230,6 +373,13 @@ TEST(Table, specs_that_cannot_be_held_are_refused) {
   EXPECT_EQ(refused({.name = "w", .sparse = false, .width = 2, .size = 3}),
             "table 'w' is dense and so has width 1, not 2");
   EXPECT_EQ(refused({.name = "w", .sparse = false}), "table 'w' is dense and needs a size");
+  EXPECT_EQ(refused({.name = "w", .columns = 3}), "table 'w' is sparse and so has no columns");
+  EXPECT_EQ(refused({.name = "w", .sparse = false, .size = 10, .columns = 3}),
+            "table 'w' has 10 values, which are not whole rows of 3 columns");
+  EXPECT_EQ(refused({.name = "w", .sparse = false, .size = 10, .rows = {.admit_count = 2}}),
+            "table 'w' is dense: all its values are there from the start, so it has no settings of rows");
+  EXPECT_EQ(refused({.name = "w", .rows = {.admit_probability = 0}}),
+            "table 'w' admits no key: rows.admit_probability is 0");
   EXPECT_EQ(refused({.name = "w", .sparse = false, .size = uint64_t{1} << 40}, 2),
             "table 'w' has 549755813888 values on each of 2 shards; at most 268435456 fit one shard");
   EXPECT_EQ(
