@@ -69,7 +69,8 @@ TEST(StoreServer, wrong_pulls_are_refused) {
     CO_ASSERT_OK(co_await client.create(dense_spec()));
     const std::vector<uint64_t> keys = {1, 2, 3};
 
-    CO_EXPECT_ANSWER("not found: shard 0 has no table 9 of job 'test'", co_await try_call(io, services::kPull, pull_head(9, 0)));
+    CO_EXPECT_ANSWER("not found: shard 0 has no table 9 of job 'test'",
+                     co_await try_call(io, services::kPull, pull_head(9, 0)));
     CO_EXPECT_ANSWER("invalid: pull of table 'emb': step -1 is negative",
                      co_await try_call(io, services::kPull, pull_head(kSparse, -1)));
     CO_EXPECT_ANSWER("invalid: pull of table 'emb': 0 keys announced, 24 bytes came",
@@ -105,14 +106,14 @@ TEST(StoreServer, wrong_pushes_are_refused_whole) {
     const std::vector<uint64_t> keys = {11, 12, 13};
     std::vector<double> good(6, -1);
 
-    CO_EXPECT_ANSWER("not found: shard 0 has no table 9 of job 'test'", co_await try_call(io, services::kPush, push_head(9, 0, 0)));
+    CO_EXPECT_ANSWER("not found: shard 0 has no table 9 of job 'test'",
+                     co_await try_call(io, services::kPush, push_head(9, 0, 0)));
     CO_EXPECT_ANSWER("invalid: push to table 'emb': rank 1 of 1 workers",
                      co_await try_call(io, services::kPush, push_head(kSparse, 0, 1)));
     CO_EXPECT_ANSWER("invalid: push to table 'emb': step -3 is negative",
                      co_await try_call(io, services::kPush, push_head(kSparse, -3, 0)));
-    CO_EXPECT_ANSWER(
-        "invalid: push to table 'emb' by worker 0: step 5 is more than 4 ahead of what it has pushed",
-        co_await try_call(io, services::kPush, push_head(kSparse, 5, 0)));
+    CO_EXPECT_ANSWER("invalid: push to table 'emb' by worker 0: step 5 is more than 4 ahead of what it has pushed",
+                     co_await try_call(io, services::kPush, push_head(kSparse, 5, 0)));
 
     proto::PushRequest head = push_head(kSparse, 0, 0);
     head.set_keys(3);
@@ -180,10 +181,49 @@ TEST(StoreServer, a_bad_gradient_for_a_remembered_key_list_names_the_key) {
   });
 }
 
+TEST(StoreServer, gradients_that_are_not_finite_count_as_zero_where_the_table_says_so) {
+  TestStore store(1, 1);
+  store.run([](Io&, StoreClient& client, uint32_t) -> Task<> {
+    TableSpec sparse = sparse_spec(), dense = dense_spec();
+    sparse.non_finite = dense.non_finite = NonFinite::kZero;
+    CO_ASSERT_OK(co_await client.create(sparse));
+    CO_ASSERT_OK(co_await client.create(dense));
+    const std::vector<uint64_t> keys = {11, 12, 13};
+    KeyRoute route(1);
+    route.build(keys);
+    const std::vector<double> gradients = {1, NAN, 2, INFINITY, -INFINITY, 3};
+    CO_ASSERT_OK(co_await client.push<double>(kSparse, 0, route, gradients));
+    CO_ASSERT_OK(co_await client.push_range<double>(kDense, 0, 2, gradients));
+    std::vector<double> rows(6), values(10);
+    CO_ASSERT_OK(co_await client.pull<double>(kSparse, 1, route, rows));
+    CO_ASSERT_OK(co_await client.pull_range<double>(kDense, 1, 0, values));
+    EXPECT_EQ(rows, (std::vector<double>{-1, 0, -2, 0, 0, -3}));
+    EXPECT_EQ(values, (std::vector<double>{0, 0, -1, 0, -2, 0, 0, -3, 0, 0}));
+  });
+  EXPECT_EQ(store.server_counters[0].zeroed, 6u);
+  EXPECT_EQ(store.server_counters[0].refused, 0u);
+}
+
+TEST(StoreServer, a_pull_of_more_values_than_a_message_holds_is_refused) {
+  TestStore store(1, 1);
+  store.run([](Io& io, StoreClient& client, uint32_t) -> Task<> {
+    CO_ASSERT_OK(co_await client.create(sparse_spec()));
+    proto::PullRequest head = pull_head(kSparse, 0);
+    head.set_with_keys(false);
+    head.set_keys((1 << 26) + 1);
+    CO_EXPECT_ANSWER(
+        "invalid: pull of table 'emb': the values of 67108865 keys do not fit one message of 1073741824 bytes",
+        co_await try_call(io, services::kPull, head));
+    head.set_keys(1 << 26);
+    CO_EXPECT_ANSWER("ok", co_await try_call(io, services::kPull, head));  // it asks for the keys
+  });
+}
+
 TEST(StoreServer, heads_that_are_not_messages_are_refused) {
   TestStore store(1, 1);
   store.run([](Io& io, StoreClient&, uint32_t) -> Task<> {
-    for (const Service service : {services::kCreateTable, services::kPull, services::kPush, services::kExport}) {
+    for (const Service service : {services::kCreateTable, services::kPull, services::kPush, services::kExport,
+                                  services::kDropJob, services::kFunction, services::kStats}) {
       const Call request{.to = 0, .service = service};
       const Deadline deadline = io.within(seconds(5), "test");
       Result<Received> answer = co_await call(io, request, std::string("\xff\xff\xff"), deadline);
@@ -233,9 +273,9 @@ TEST(StoreServer, creating_a_table_again_changes_nothing_unless_it_differs) {
     TableSpec unknown = sparse_spec();
     unknown.optimizer.type = "adagard";
     const Status misspelt = co_await client.create(unknown);
-    EXPECT_EQ(
-        misspelt.text(),
-        "invalid: table 'emb': there is no optimizer 'adagard' (did you mean 'adagrad'?); there are: adagrad, adam, adamw, ftrl, "
+    EXPECT_EQ(misspelt.text(),
+              "invalid: table 'emb': there is no optimizer 'adagard' (did you mean 'adagrad'?); there are: adagrad, "
+              "adam, adamw, ftrl, "
               "momentum, nesterov, rmsprop, sgd, shampoo");
 
     proto::CreateTableRequest head;
