@@ -505,6 +505,75 @@ TEST(Cluster, a_repeated_barrier_call_counts_once) {
   expect_barriers_held(passages, 3);
 }
 
+// Changes its mind all the time.
+Task<Status> decide_often(Io& io, Coordinator& coordinator, Duration pause) {
+  for (int note = 0; note < 200; ++note) {
+    coordinator.decide(std::to_string(note));
+    CO_TRY(co_await io.sleep(pause, "a new decision"));
+  }
+  co_return co_await coordinator.finished(Role::kWorker);
+}
+
+Task<Status> note_decisions(Io& io, Member& member, int rounds, std::map<Peer, std::vector<std::string>>* notes) {
+  for (int round = 0; round < rounds; ++round) {
+    CO_TRY(co_await io.sleep(milliseconds(100 * io.self()), "work"));
+    CO_ASSIGN(std::string note, co_await member.decision("next", 3, seconds(20)));
+    (*notes)[io.self()].push_back(std::move(note));
+  }
+  co_return Status();
+}
+
+TEST(Cluster, a_decision_is_the_last_one_before_the_last_has_come_and_the_same_for_all) {
+  TestJob test;
+  std::map<Peer, std::vector<std::string>> notes;
+  test.job = [](Io& io, Coordinator& coordinator) { return decide_often(io, coordinator, milliseconds(200)); };
+  test.worker = [&](Io& io, Member& member) { return note_decisions(io, member, 3, &notes); };
+  test.run();
+  test.expect_all_ok();
+  // The last comes every 500 ms.
+  for (const Peer worker : {3, 4, 5}) EXPECT_EQ(notes[worker], (std::vector<std::string>{"2", "5", "7"}));
+}
+
+TEST(Cluster, a_decision_whose_answer_was_lost_is_told_again_as_it_was) {
+  TestJob test;
+  test.sim.network.latency = milliseconds(50);
+  std::map<Peer, std::vector<std::string>> notes;
+  test.job = [](Io& io, Coordinator& coordinator) { return decide_often(io, coordinator, milliseconds(10)); };
+  // The last sends at about 600 ms and is answered at about 650; the answers are on their way for 50 ms.
+  for (int ms = 600; ms <= 800; ms += 20) {
+    test.faults.drop_connection.push_back({.a = 3, .b = 0, .at = milliseconds(ms)});
+  }
+  std::map<Peer, Time> told;
+  test.worker = [&](Io& io, Member& member) -> Task<Status> {
+    CO_TRY(co_await note_decisions(io, member, 1, &notes));
+    told[io.self()] = io.now();
+    co_return Status();
+  };
+  test.run();
+  test.expect_all_ok();
+  ASSERT_EQ(notes.size(), 3u);
+  EXPECT_EQ(notes[3], notes[4]);
+  EXPECT_EQ(notes[3], notes[5]);
+  EXPECT_GT(told[3] - told[4], milliseconds(50)) << "its answer was not lost: the test shows nothing";
+}
+
+TEST(Cluster, all_learn_the_same_decisions_whatever_connections_are_lost) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    TestJob test;
+    test.sim.seed = seed;
+    test.sim.network.latency = milliseconds(5);
+    std::map<Peer, std::vector<std::string>> notes;
+    test.job = [](Io& io, Coordinator& coordinator) { return decide_often(io, coordinator, milliseconds(7)); };
+    test.worker = [&](Io& io, Member& member) { return note_decisions(io, member, 5, &notes); };
+    test.faults.random_drops = {.per_second = 20, .until = seconds(60)};
+    test.run();
+    test.expect_all_ok();
+    ASSERT_EQ(notes[3].size(), 5u) << "seed " << seed;
+    ASSERT_EQ(notes[3], notes[4]) << "seed " << seed;
+    ASSERT_EQ(notes[3], notes[5]) << "seed " << seed;
+  }
+}
+
 Task<Status> disagree(Io& io, Member& member, std::map<Peer, Status>* outcomes) {
   CO_TRY(co_await io.sleep(milliseconds(100 * io.self()), "work"));
   (*outcomes)[io.self()] = co_await member.barrier("start", io.self() == 4 ? 2 : 3, seconds(1));

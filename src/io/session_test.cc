@@ -294,6 +294,90 @@ TEST_F(SessionTest, a_withdrawn_op_of_which_nothing_went_leaves_the_session_whol
   EXPECT_TRUE(next.await_ready());
 }
 
+// Sends under the tags, the urgent ones among them marked, and the tags in the order in which their frames went out.
+struct Sends {
+  Sends(TestIo& io, std::initializer_list<std::pair<Tag, Priority>> messages, Deadline deadline) {
+    for (const auto& [tag, priority] : messages) {
+      ops.push_back(std::make_unique<SendOp>(
+          io, SendOp::Message{.to = 1, .tag = tag, .priority = priority, .head = "head"}, deadline));
+      ops.back()->start();
+    }
+  }
+  std::vector<std::unique_ptr<SendOp>> ops;
+};
+constexpr size_t kSentFrame = kFrameHeaderBytes + 4;
+
+std::vector<Tag> tags_of(const std::string& written) {
+  std::vector<Tag> tags;
+  for (size_t at = 0; at + kSentFrame <= written.size(); at += kSentFrame) {
+    std::array<std::byte, kFrameHeaderBytes> bytes;
+    std::memcpy(bytes.data(), written.data() + at, bytes.size());
+    const Result<FrameHeader> header = decode_frame(bytes);
+    EXPECT_TRUE(header.ok()) << header.status().text();
+    if (!header.ok()) break;
+    EXPECT_EQ(header->sequence, tags.size() + 1);
+    tags.push_back(header->tag);
+  }
+  return tags;
+}
+constexpr Priority kUrgent = Priority::kUrgent, kNormal = Priority::kNormal;
+
+TEST_F(SessionTest, urgent_messages_overtake_what_waits_and_keep_their_own_order) {
+  Session& session = open_usable();
+  wire.write_room = 0;
+  const Sends sends(io, {{1, kNormal}, {2, kNormal}, {11, kUrgent}, {3, kNormal}, {12, kUrgent}}, later());
+  wire.write_room = SIZE_MAX;
+  while (session.has_work()) ASSERT_TRUE(session.pump().ok());
+  EXPECT_EQ(tags_of(wire.written), (std::vector<Tag>{11, 12, 1, 2, 3}));
+  for (const auto& op : sends.ops) {
+    ASSERT_TRUE(op->await_ready());
+    EXPECT_TRUE(op->await_resume().ok());
+  }
+}
+
+TEST_F(SessionTest, an_urgent_message_waits_for_the_frame_that_is_going_out) {
+  for (size_t out = 1; out < kSentFrame; ++out) {
+    wire = Wire{};
+    Session& session = open_usable();
+    wire.write_room = out;
+    const Sends normal(io, {{1, kNormal}, {2, kNormal}}, later());
+    ASSERT_TRUE(session.pump().ok());
+    const Sends urgent(io, {{11, kUrgent}}, later());
+    wire.write_room = SIZE_MAX;
+    while (session.has_work()) ASSERT_TRUE(session.pump().ok());
+    EXPECT_EQ(tags_of(wire.written), (std::vector<Tag>{1, 11, 2})) << out << " bytes were out";
+  }
+}
+
+TEST_F(SessionTest, a_session_that_takes_over_keeps_both_queues) {
+  Session& given_up = open(1);
+  const Sends sends(io, {{1, kNormal}, {11, kUrgent}, {2, kNormal}, {12, kUrgent}}, later());
+  Wire other_wire;
+  Session other(std::make_unique<FakeLink>(other_wire, 0), identity_, 1, kConnection, io.mailbox(),
+                io.mutable_counters(), io.now());
+  other.take_queue(given_up);
+  given_up.close(Status(Code::kUnavailable, "given up"));
+  other_wire.to_read = hello();
+  ASSERT_TRUE(other.pump().ok());
+  other_wire.written.clear();
+  while (other.has_work()) ASSERT_TRUE(other.pump().ok());
+  EXPECT_EQ(tags_of(other_wire.written), (std::vector<Tag>{11, 12, 1, 2}));
+  for (const auto& op : sends.ops) {
+    ASSERT_TRUE(op->await_ready());
+    EXPECT_TRUE(op->await_resume().ok());
+  }
+}
+
+TEST_F(SessionTest, a_session_that_ends_fails_the_sends_of_both_queues) {
+  Session& session = open(1);
+  const Sends sends(io, {{1, kNormal}, {11, kUrgent}}, later("send"));
+  session.close(Status(Code::kUnavailable, "connection lost"));
+  for (const auto& op : sends.ops) {
+    ASSERT_TRUE(op->await_ready());
+    EXPECT_EQ(op->await_resume().message(), "send: connection lost");
+  }
+}
+
 TEST_F(SessionTest, what_the_other_side_wrote_before_its_end_is_read_though_a_write_fails) {
   Session& session = open_usable();
   SendOp op = io.send(1, 5, "", {}, later());

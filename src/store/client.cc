@@ -68,6 +68,10 @@ void StoreClient::KnownLists::add(uint64_t hash) {
   order_.pop_front();
 }
 
+void StoreClient::KnownLists::remove(uint64_t hash) {
+  if (hashes_.erase(hash) > 0) std::erase(order_, hash);
+}
+
 StoreClient::StoreClient(Io& io, std::vector<Peer> shards, StoreJob job, uint32_t rank, StoreConfig config)
     : io_(io), shards_(std::move(shards)), job_(std::move(job)), rank_(rank), config_(config) {
   CHECK(!shards_.empty() && shards_.size() <= limits::kMaxShards);
@@ -242,6 +246,8 @@ Task<Status> StoreClient::intent(TableId table, const KeyRoute& route) {
   if (found == tables_.end() || !found->second.spec.sparse) {
     co_return error(Code::kNotFound, "there is no sparse table {} that this client created", table);
   }
+  // Where keys get rows by the number of their touches, this would count as one.
+  if (!found->second.spec.rows.admits_all()) co_return Status();
   std::vector<Task<Status>> calls;
   for (uint32_t s = 0; s < shards(); ++s) {
     if (route.keys(s).empty() || found->second.known[s].contains(route.keys_hash(s))) continue;
@@ -308,8 +314,12 @@ Task<Status> StoreClient::push_keys_at(uint32_t shard, CreatedTable& table, int6
   request.body[1] = gradients;
   const Deadline deadline = io_.within(config_.call_timeout, "push", step);
   while (true) {
-    if (head.with_keys()) request.body[0] = wire_keys(route, shard, &packed);
-    head.set_packed_bytes(packed.size());
+    if (head.with_keys()) {
+      request.body[0] = wire_keys(route, shard, &packed);
+      head.set_packed_bytes(packed.size());
+      packed.resize(packed.size() + padding_of(packed.size()));
+      if (!packed.empty()) request.body[0] = packed;
+    }
     counters_.lists_known += head.with_keys() ? 0 : 1;
     counters_.bytes_pushed += request.body[0].size() + gradients.size();
     auto answer = co_await call<proto::PushReply>(io_, request, head, deadline);

@@ -76,7 +76,8 @@ class StoreClient {
   // before `step` are over.
   template <class Real>
   Task<Status> read(TableId table, int64_t step, const KeyRoute& route, std::span<Real> out);
-  // Says that these keys will be pulled soon: the shards look them up and make their rows meanwhile.
+  // Says that these keys will be pulled soon: the shards look them up and make their rows meanwhile. Nothing is done
+  // for tables that do not admit every key.
   Task<Status> intent(TableId table, const KeyRoute& route);
 
   // The same for [begin, begin + size of the span) of a dense table.
@@ -101,7 +102,7 @@ class StoreClient {
    public:
     bool contains(uint64_t hash) const { return hashes_.contains(hash); }
     void add(uint64_t hash);
-    void remove(uint64_t hash) { hashes_.erase(hash); }
+    void remove(uint64_t hash);
 
    private:
     std::set<uint64_t> hashes_;

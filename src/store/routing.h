@@ -33,6 +33,9 @@ enum class KeyOrder {
   kSorted,  // by rising key, which packs well; a key given twice is sent once
 };
 
+// Zero bytes that follow packed keys in a push, so that the gradients behind them are aligned.
+constexpr size_t padding_of(size_t packed_bytes) { return (8 - packed_bytes % 8) % 8; }
+
 // The keys of one batch, grouped by shard. Made once per batch and used for its pulls and its push; building it again
 // reuses its memory. With one shard and kGiven it refers to the given keys instead of copying them, so they must
 // outlive its use.

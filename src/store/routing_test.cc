@@ -89,5 +89,52 @@ TEST(KeyRoute, the_hash_tells_lists_apart) {
   EXPECT_NE(hash_keys(keys), hash_keys(other));
 }
 
+TEST(KeyRoute, sorted_keys_rise_within_a_shard_and_stand_once) {
+  for (const uint32_t shards : {1u, 2u, 5u}) {
+    KeyRoute route(shards, KeyOrder::kSorted);
+    for (const size_t count : {1000, 0, 10}) {  // built again, it forgets what it held
+      std::vector<uint64_t> keys = random_keys(count, shards);
+      for (size_t i = 0; i < count / 2; ++i) keys.push_back(keys[i]);
+      route.build(keys);
+      EXPECT_EQ(route.given(), keys.size());
+      EXPECT_EQ(route.size(), count);
+      EXPECT_EQ(route.merges(), count > 0);
+      ASSERT_EQ(route.places().size(), keys.size());
+      std::vector<uint64_t> grouped;
+      for (uint32_t s = 0; s < shards; ++s) {
+        const std::span<const uint64_t> here = route.keys(s);
+        EXPECT_EQ(route.begin(s), grouped.size());
+        EXPECT_EQ(route.keys_hash(s), hash_keys(here));
+        for (size_t i = 0; i < here.size(); ++i) {
+          EXPECT_EQ(shard_of(here[i], shards), s);
+          if (i > 0) {
+            EXPECT_LT(here[i - 1], here[i]);
+          }
+        }
+        grouped.insert(grouped.end(), here.begin(), here.end());
+      }
+      ASSERT_EQ(grouped.size(), count);
+      for (size_t i = 0; i < keys.size(); ++i) EXPECT_EQ(grouped[route.places()[i]], keys[i]);
+    }
+  }
+}
+
+TEST(KeyRoute, the_same_keys_in_another_order_have_the_same_hash_when_sorted) {
+  const std::vector<uint64_t> one = {5, 9, 7}, other = {9, 7, 5, 9};
+  KeyRoute first(1, KeyOrder::kSorted), second(1, KeyOrder::kSorted), given(1);
+  first.build(one);
+  second.build(other);
+  given.build(one);
+  EXPECT_EQ(first.keys_hash(0), second.keys_hash(0));
+  EXPECT_NE(first.keys_hash(0), given.keys_hash(0));
+}
+
+TEST(Routing, padding_fills_up_to_eight_bytes) {
+  for (size_t bytes = 0; bytes < 100; ++bytes) {
+    EXPECT_EQ((bytes + padding_of(bytes)) % 8, 0u);
+    EXPECT_LT(padding_of(bytes), 8u);
+  }
+}
+
 }  // namespace
 }  // namespace talweg

@@ -12,8 +12,10 @@
 namespace talweg {
 
 struct StoreServer::Served {
-  Served(std::unique_ptr<Table> made, uint32_t workers, uint32_t shards, size_t key_cache)
+  Served(std::unique_ptr<Table> made, std::shared_ptr<MemoryBudget> budget, uint32_t workers, uint32_t shards,
+         size_t key_cache)
       : workers(workers),
+        budget(std::move(budget)),
         table(std::move(made)),
         clock(TableClock::make(*table, workers, shards)),
         lists(key_cache),
@@ -24,6 +26,7 @@ struct StoreServer::Served {
   size_t bytes() const { return table->bytes() + lists.bytes(); }
 
   const uint32_t workers;
+  const std::shared_ptr<MemoryBudget> budget;  // of its job, which a request that still waits may outlive
   const std::unique_ptr<Table> table;
   const std::unique_ptr<TableClock> clock;
   Signal clock_moved;
@@ -36,7 +39,7 @@ struct StoreServer::Served {
 struct StoreServer::Job {
   std::string name;
   uint32_t workers = 0;
-  MemoryBudget budget;
+  std::shared_ptr<MemoryBudget> budget;
   std::map<TableId, ServedPtr> tables;
 };
 
@@ -129,11 +132,11 @@ Task<> StoreServer::on_create(Request request) {
 Result<StoreServer::Job*> StoreServer::find_or_make(const proto::StoreJob& wanted) {
   if (const auto found = jobs_.find(wanted.id()); found != jobs_.end()) {
     Job& job = *found->second;
-    if (job.workers == wanted.workers() && job.name == wanted.name() && job.budget.limit == wanted.max_bytes()) {
+    if (job.workers == wanted.workers() && job.name == wanted.name() && job.budget->limit == wanted.max_bytes()) {
       return &job;
     }
     return error(Code::kInvalid, "job '{}' is there already, as '{}' with {} workers and {} bytes", wanted.name(),
-                 job.name, job.workers, job.budget.limit);
+                 job.name, job.workers, job.budget->limit);
   }
   if (wanted.workers() < 1 || wanted.workers() > limits::kMaxWorkers) {
     return error(Code::kInvalid, "job '{}' has {} workers; 1 to {} are allowed", wanted.name(), wanted.workers(),
@@ -148,7 +151,8 @@ Result<StoreServer::Job*> StoreServer::find_or_make(const proto::StoreJob& wante
   auto job = std::make_unique<Job>();
   job->name = wanted.name();
   job->workers = wanted.workers();
-  job->budget = {.limit = wanted.max_bytes(), .used = 0, .parent = &budget_};
+  job->budget =
+      std::make_shared<MemoryBudget>(MemoryBudget{.limit = wanted.max_bytes(), .used = 0, .parent = &budget_});
   return (jobs_[wanted.id()] = std::move(job)).get();
 }
 
@@ -159,17 +163,24 @@ Status StoreServer::create(const proto::CreateTableRequest& head) {
                  head.shard(), head.shards());
   }
   ASSIGN(Job* const job, find_or_make(head.job()));
-  if (const auto found = job->tables.find(spec.id); found != job->tables.end()) {
+  const Status made = create_in(*job, spec);
+  // A job whose first table is refused leaves nothing behind: its settings may be what was wrong.
+  if (job->tables.empty()) jobs_.erase(head.job().id());
+  return made;
+}
+
+Status StoreServer::create_in(Job& job, const TableSpec& spec) {
+  if (const auto found = job.tables.find(spec.id); found != job.tables.end()) {
     if (found->second->spec() == spec) return {};
     return error(Code::kInvalid, "{} cannot be made: table {} is there already, as {} with other settings",
                  spec.label(), spec.id, found->second->label());
   }
-  if (job->tables.size() >= limits::kMaxTables) {
+  if (job.tables.size() >= limits::kMaxTables) {
     return error(Code::kFull, "{}: a job holds at most {} tables", spec.label(), limits::kMaxTables);
   }
-  if (spec.sync.kind == Sync::Kind::kBackup && spec.sync.steps >= job->workers) {
+  if (spec.sync.kind == Sync::Kind::kBackup && spec.sync.steps >= job.workers) {
     return error(Code::kInvalid, "{}: {} of {} workers cannot be backups: at least one is needed", spec.label(),
-                 spec.sync.steps, job->workers);
+                 spec.sync.steps, job.workers);
   }
   // A push that waits for its turn names rows, which must not go meanwhile.
   if (const Duration expiry = spec.rows.expire_after; expiry > Duration(0) && expiry <= 2 * config_.clock_timeout) {
@@ -177,8 +188,9 @@ Status StoreServer::create(const proto::CreateTableRequest& head) {
                  spec.label(), format_duration(config_.clock_timeout));
   }
   ASSIGN(std::unique_ptr<Table> table, Table::make(spec, shard_, shards_, parts_.optimizers));
-  TRY(table->share(job->budget));
-  job->tables.emplace(spec.id, std::make_shared<Served>(std::move(table), job->workers, shards_, config_.key_cache));
+  TRY(table->share(*job.budget));
+  job.tables.emplace(spec.id,
+                     std::make_shared<Served>(std::move(table), job.budget, job.workers, shards_, config_.key_cache));
   return {};
 }
 
@@ -201,13 +213,7 @@ Status StoreServer::drop(const Request& request) {
     served->dropped = true;
     served->clock_moved.notify();
   }
-  dropping_.push_back(std::move(found->second));
   jobs_.erase(found);
-  // Requests that still wait hold tables of the job, and those its budget.
-  std::erase_if(dropping_, [](const std::unique_ptr<Job>& job) {
-    return std::all_of(job->tables.begin(), job->tables.end(),
-                       [](const auto& table) { return table.second.use_count() == 1; });
-  });
   return {};
 }
 
@@ -329,6 +335,12 @@ bool StoreServer::may_pull_by(const Served& served, const KeyList& list) const {
   return list.complete && (expiry == Duration(0) || io_.now() - list.made < expiry / 4);
 }
 
+// The rows must also outlast the time that a push waits for its turn, which is less than the other half.
+bool StoreServer::may_push_by(const Served& served, const KeyList& list) const {
+  const Duration expiry = served.spec().rows.expire_after;
+  return expiry == Duration(0) || io_.now() - list.made < expiry / 2;
+}
+
 Result<std::span<const uint64_t>> StoreServer::unpacked(const Served& served, Bytes packed, uint64_t count) {
   // So that a false count cannot make us take memory that no message could have filled.
   if (count > unpacked_bound(packed.size())) {
@@ -352,7 +364,8 @@ Result<std::shared_ptr<const KeyList>> StoreServer::touch(Served& served, std::s
   return std::shared_ptr<const KeyList>(std::move(list));
 }
 
-// Evaluation makes no rows, so a list that lacks some must be looked at again when it comes again.
+// Evaluation makes no rows, so a list that lacks some must be looked at again when it comes again; and it touches none,
+// so where untouched rows go its list says nothing of how long they stay.
 Result<std::shared_ptr<const KeyList>> StoreServer::look_up(Served& served, std::span<const uint64_t> keys,
                                                             uint64_t hash) {
   const SparseTable& table = *served.table->sparse();
@@ -361,7 +374,7 @@ Result<std::shared_ptr<const KeyList>> StoreServer::look_up(Served& served, std:
   list->hash = hash;
   list->made = io_.now();
   list->complete = std::find(list->rows.begin(), list->rows.end(), SparseIndex::kNoRow) == list->rows.end();
-  if (list->complete) served.lists.keep(list);
+  if (list->complete && served.spec().rows.expire_after == Duration(0)) served.lists.keep(list);
   return std::shared_ptr<const KeyList>(std::move(list));
 }
 
@@ -393,16 +406,19 @@ Task<> StoreServer::on_push(Request request) {
     static_cast<void>(co_await refuse(request, judged.status()));
     co_return;
   }
-  // The answer goes first: the worker goes on while the update is made. Should the same push come again meanwhile, the
-  // first of the two to get here counts.
-  static_cast<void>(co_await reply(io_, request, answer, Bytes(), reply_deadline(-1)));
-  if (!judged->wanted) co_return;
-  Served& served = *judged->served;
-  if (served.clock->judge(head.step(), head.rank()) != Arrival::kWanted) co_return;
+  // The answer goes first: the worker goes on while the update is made. But the update does not wait until the answer
+  // is out: what was judged may not hold any more then, and the worker has been told.
+  SendOp answering = reply(io_, request, answer, Bytes(), reply_deadline(-1));
+  answering.start();
+  if (judged->wanted) take(*judged->served, head, std::move(judged->contribution));
+  static_cast<void>(co_await answering);
+}
+
+void StoreServer::take(Served& served, const proto::PushRequest& head, Contribution contribution) {
   ++served.counters.pushes;
   served.counters.keys_pushed += served.spec().sparse ? head.keys() : head.end() - head.begin();
   const size_t held_before = served.clock->held();
-  const bool moved = served.clock->add(head.step(), head.rank(), std::move(judged->contribution));
+  const bool moved = served.clock->add(head.step(), head.rank(), std::move(contribution));
   if (served.clock->held() > held_before) ++served.counters.pushes_held;
   if (moved) served.clock_moved.notify();
 }
@@ -455,9 +471,13 @@ Result<bool> StoreServer::take_keys(Served& served, const proto::PushRequest& he
   const bool packed = head.packed_bytes() > 0;
   ByteCursor cursor(contribution.body.bytes());
   std::span<const uint64_t> keys = cursor.take<uint64_t>(head.with_keys() && !packed ? head.keys() : 0);
-  const Bytes packed_keys = cursor.take<std::byte>(head.with_keys() ? head.packed_bytes() : 0);
+  const uint64_t packed_bytes = head.with_keys() ? head.packed_bytes() : 0;
+  // Past the body's end there is no padding either: the sum must not overflow.
+  const bool packed_fits = packed_bytes <= contribution.body.size();
+  const Bytes packed_keys = cursor.take<std::byte>(packed_fits ? packed_bytes : 0);
+  static_cast<void>(cursor.take<std::byte>(packed_fits ? padding_of(packed_bytes) : 0));
   // The first test keeps the product from overflowing.
-  if (!cursor.ok() || head.keys() > cursor.left() || head.keys() * spec.row_bytes() != cursor.left()) {
+  if (!cursor.ok() || !packed_fits || head.keys() > cursor.left() || head.keys() * spec.row_bytes() != cursor.left()) {
     return error(Code::kInvalid, "push to {} by worker {}: {} bytes came for {} keys{} and rows of {} {} values",
                  served.label(), head.rank(), contribution.body.size(), head.keys(),
                  head.with_keys() ? "" : " (not sent)", spec.width, name_of(spec.type));
@@ -466,6 +486,7 @@ Result<bool> StoreServer::take_keys(Served& served, const proto::PushRequest& he
   std::shared_ptr<const KeyList> list;
   if (!head.with_keys()) {
     list = served.lists.find(head.keys_hash(), head.keys(), table.freed_up_to());
+    if (list != nullptr && !may_push_by(served, *list)) list = nullptr;
     if (list == nullptr && head.keys() > 0) {
       ++served.counters.lists_needed;
       return false;

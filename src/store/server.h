@@ -72,6 +72,7 @@ class StoreServer {
   Task<> on_stats(Request request);
 
   Status create(const proto::CreateTableRequest& head);
+  Status create_in(Job& job, const TableSpec& spec);
   Result<Job*> find_or_make(const proto::StoreJob& wanted);
   Status drop(const Request& request);
   Result<std::vector<std::byte>> call_function(const Request& request);
@@ -86,6 +87,7 @@ class StoreServer {
   Result<std::shared_ptr<const KeyList>> touch(Served& served, std::span<const uint64_t> keys, uint64_t hash);
   Result<std::shared_ptr<const KeyList>> look_up(Served& served, std::span<const uint64_t> keys, uint64_t hash);
   bool may_pull_by(const Served& served, const KeyList& list) const;
+  bool may_push_by(const Served& served, const KeyList& list) const;
   Result<std::span<const uint64_t>> unpacked(const Served& served, Bytes packed, uint64_t count);
   Bytes gathered(Served& served, const KeyList& list, Buffer& values);
   Bytes read_range(Served& served, const proto::PullRequest& head, Buffer& values);
@@ -97,6 +99,7 @@ class StoreServer {
     Contribution contribution;
   };
   Result<Judged> judge(Request& request, proto::PushRequest* head, proto::PushReply* answer);
+  void take(Served& served, const proto::PushRequest& head, Contribution contribution);
   template <class Name>
   Status check_finite(Served& served, const proto::PushRequest& head, Contribution& contribution, Name name);
   // Each checks the push whole. False: the key list is not here.
@@ -115,7 +118,6 @@ class StoreServer {
   const StoreConfig config_;
   MemoryBudget budget_;  // of all jobs together
   std::map<JobId, std::unique_ptr<Job>> jobs_;
-  std::vector<std::unique_ptr<Job>> dropping_;
   size_t waiting_pulls_ = 0;
   uint64_t refused_ = 0;
   std::vector<Buffer> spare_buffers_;

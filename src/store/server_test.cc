@@ -181,10 +181,49 @@ TEST(StoreServer, a_bad_gradient_for_a_remembered_key_list_names_the_key) {
   });
 }
 
+TEST(StoreServer, gradients_that_are_not_finite_count_as_zero_where_the_table_says_so) {
+  TestStore store(1, 1);
+  store.run([](Io&, StoreClient& client, uint32_t) -> Task<> {
+    TableSpec sparse = sparse_spec(), dense = dense_spec();
+    sparse.non_finite = dense.non_finite = NonFinite::kZero;
+    CO_ASSERT_OK(co_await client.create(sparse));
+    CO_ASSERT_OK(co_await client.create(dense));
+    const std::vector<uint64_t> keys = {11, 12, 13};
+    KeyRoute route(1);
+    route.build(keys);
+    const std::vector<double> gradients = {1, NAN, 2, INFINITY, -INFINITY, 3};
+    CO_ASSERT_OK(co_await client.push<double>(kSparse, 0, route, gradients));
+    CO_ASSERT_OK(co_await client.push_range<double>(kDense, 0, 2, gradients));
+    std::vector<double> rows(6), values(10);
+    CO_ASSERT_OK(co_await client.pull<double>(kSparse, 1, route, rows));
+    CO_ASSERT_OK(co_await client.pull_range<double>(kDense, 1, 0, values));
+    EXPECT_EQ(rows, (std::vector<double>{-1, 0, -2, 0, 0, -3}));
+    EXPECT_EQ(values, (std::vector<double>{0, 0, -1, 0, -2, 0, 0, -3, 0, 0}));
+  });
+  EXPECT_EQ(store.server_counters[0].zeroed, 6u);
+  EXPECT_EQ(store.server_counters[0].refused, 0u);
+}
+
+TEST(StoreServer, a_pull_of_more_values_than_a_message_holds_is_refused) {
+  TestStore store(1, 1);
+  store.run([](Io& io, StoreClient& client, uint32_t) -> Task<> {
+    CO_ASSERT_OK(co_await client.create(sparse_spec()));
+    proto::PullRequest head = pull_head(kSparse, 0);
+    head.set_with_keys(false);
+    head.set_keys((1 << 26) + 1);
+    CO_EXPECT_ANSWER(
+        "invalid: pull of table 'emb': the values of 67108865 keys do not fit one message of 1073741824 bytes",
+        co_await try_call(io, services::kPull, head));
+    head.set_keys(1 << 26);
+    CO_EXPECT_ANSWER("ok", co_await try_call(io, services::kPull, head));  // it asks for the keys
+  });
+}
+
 TEST(StoreServer, heads_that_are_not_messages_are_refused) {
   TestStore store(1, 1);
   store.run([](Io& io, StoreClient&, uint32_t) -> Task<> {
-    for (const Service service : {services::kCreateTable, services::kPull, services::kPush, services::kExport}) {
+    for (const Service service : {services::kCreateTable, services::kPull, services::kPush, services::kExport,
+                                  services::kDropJob, services::kFunction, services::kStats}) {
       const Call request{.to = 0, .service = service};
       const Deadline deadline = io.within(seconds(5), "test");
       Result<Received> answer = co_await call(io, request, std::string("\xff\xff\xff"), deadline);

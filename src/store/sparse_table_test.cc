@@ -41,7 +41,9 @@ std::vector<double> weights_of(Table& table, const std::vector<uint64_t>& keys) 
 }
 Contribution contribution_of(std::vector<uint32_t> rows, const std::vector<double>& gradients) {
   Contribution contribution;
-  contribution.rows = std::move(rows);
+  auto kept = std::make_shared<std::vector<uint32_t>>(std::move(rows));
+  contribution.rows = *kept;
+  contribution.rows_own = std::move(kept);
   contribution.body = Buffer(gradients.size() * sizeof(double));
   if (!gradients.empty()) std::memcpy(contribution.body.data(), gradients.data(), contribution.body.size());
   return contribution;
@@ -56,7 +58,8 @@ std::vector<uint64_t> run_of_keys(uint64_t first, uint64_t count) {
 
 TEST(SparseTable, a_fresh_row_depends_on_the_seed_and_the_key_alone) {
   for (const InitType type : {InitType::kConstant, InitType::kUniform, InitType::kNormal}) {
-    const TableSpec spec = spec_of({.init = {.type = type, .scale = 0.5, .seed = 3}}, 4);
+    TableSpec spec = spec_of({}, 4);
+    spec.init = {.type = type, .scale = 0.5, .seed = 3};
     const auto one = make(spec);
     touch(*one, run_of_keys(0, 1000));
     std::vector<std::unique_ptr<Table>> shards;
@@ -71,7 +74,8 @@ TEST(SparseTable, a_fresh_row_depends_on_the_seed_and_the_key_alone) {
 }
 
 TEST(SparseTable, the_optimizers_state_lies_behind_initial_weights) {
-  TableSpec spec = spec_of({.init = {.type = InitType::kConstant, .scale = 2}}, 2);
+  TableSpec spec = spec_of({}, 2);
+  spec.init = {.type = InitType::kConstant, .scale = 2};
   spec.optimizer = {.type = "adagrad", .lr = 1, .epsilon = 0, .initial_accumulator = 9};
   const auto table = make(spec);
   table->accumulate(contribution_of(touch(*table, {5}), {4, 0}));
@@ -82,7 +86,9 @@ TEST(SparseTable, the_optimizers_state_lies_behind_initial_weights) {
 // --- admission
 
 TEST(SparseTable, a_key_has_no_row_until_it_is_admitted_and_its_gradients_are_skipped) {
-  const auto table = make(spec_of({.init = {.type = InitType::kConstant, .scale = 1}, .admit_count = 3}));
+  TableSpec spec = spec_of({.admit_count = 3});
+  spec.init = {.type = InitType::kConstant, .scale = 1};
+  const auto table = make(spec);
   for (int early = 0; early < 2; ++early) {
     const std::vector<uint32_t> rows = touch(*table, {7});
     EXPECT_EQ(rows, std::vector<uint32_t>{kNoRow});

@@ -28,7 +28,8 @@ StepClock::StepClock(Table& table, uint32_t workers, uint32_t backups)
       needed_(workers - backups),
       in_turn_(backups == 0),
       slots_((limits::kStepsAhead + 1) * workers),
-      latest_(workers, -1) {
+      latest_(workers, -1),
+      past_(workers) {
   CHECK(backups < workers);
 }
 
@@ -37,7 +38,9 @@ StepClock::Slot& StepClock::slot(int64_t step, uint32_t rank) {
 }
 
 Arrival StepClock::judge(int64_t step, uint32_t rank) const {
-  if (step < step_) return step <= latest_[rank] ? Arrival::kRepeated : Arrival::kLate;
+  if (step > latest_[rank] && step < step_) return Arrival::kLate;
+  if (step < step_ - kPastSteps) return Arrival::kRepeated;
+  if (step < step_) return (past_[rank] >> (step_ - 1 - step) & 1) != 0 ? Arrival::kRepeated : Arrival::kLate;
   if (step > step_ + limits::kStepsAhead) return Arrival::kTooEarly;
   return slot(step, rank).taken ? Arrival::kRepeated : Arrival::kWanted;
 }
@@ -88,6 +91,7 @@ void StepClock::sum_in_turn() {
 void StepClock::end_step() {
   for (uint32_t rank = 0; rank < workers_; ++rank) {
     if (slot(step_, rank).contribution) take_out(rank);
+    past_[rank] = past_[rank] << 1 | (slot(step_, rank).taken ? 1 : 0);
     slot(step_, rank).taken = false;
   }
   if (needed_ > 1) table_.apply(rate_at(step_));
@@ -128,7 +132,15 @@ bool FreeClock::may_pull(int64_t step, uint32_t rank) const {
   return step - slowest() <= bound_;
 }
 
+int64_t FreeClock::settled() const {
+  int64_t settled = slowest();
+  for (const Held& held : held_) settled = std::min(settled, held.step);
+  return settled;
+}
+
 void FreeClock::pulled(int64_t step, uint32_t rank) {
+  // A repeated call may be answered after the worker has gone on, and that it computes would not be true then.
+  if (step < pushed_[rank]) return;
   meter_.widest_gap = std::max(meter_.widest_gap, step - slowest());
   seen_[rank] = meter_.updates;
   computing_[rank] = true;
@@ -159,7 +171,7 @@ bool FreeClock::add(int64_t step, uint32_t rank, Contribution contribution) {
   const double rate = note_staleness(rank) * rate_at(step);
   computing_[rank] = false;
   if (distance_ > 0) {
-    held_.push_back({.rank = rank, .rate = rate, .contribution = std::move(contribution)});
+    held_.push_back({.step = step, .rank = rank, .rate = rate, .contribution = std::move(contribution)});
     apply_held();
   } else {
     table_.apply_one(contribution, rate);

@@ -121,7 +121,11 @@ class StepClock final : public TableClock {
   uint32_t arrived_ = 0;    // at the present step
   uint32_t next_rank_ = 0;  // whose turn it is to be summed
   std::vector<Slot> slots_;
-  std::vector<int64_t> latest_;  // by rank: the last step that was taken
+  // By rank: the last step that was taken, and which of the kPastSteps before the present one were (the lowest bit is
+  // the youngest). Pushes of one worker may overtake each other, so the last alone does not tell a late one.
+  static constexpr int64_t kPastSteps = 64;
+  std::vector<int64_t> latest_;
+  std::vector<uint64_t> past_;
   size_t held_count_ = 0;
 };
 
@@ -141,12 +145,13 @@ class FreeClock final : public TableClock {
   bool may_pull(int64_t step, uint32_t rank) const override;
   void pulled(int64_t step, uint32_t rank) override;
   bool rests_until_push(int64_t, uint32_t) const override { return workers_ == 1; }
-  int64_t settled() const override { return held_.empty() ? slowest() : INT64_MIN; }
+  int64_t settled() const override;
   size_t held() const override { return held_.size(); }
   std::vector<uint32_t> missing(int64_t step) const override;
 
  private:
   struct Held {
+    int64_t step;
     uint32_t rank;
     double rate;
     Contribution contribution;

@@ -230,8 +230,10 @@ TEST(Table, updates_are_counted_and_have_the_rate_they_were_given) {
     Asked asked;
     OptimizerRegistry registry;
     registry.add(
-        "asking", [](const OptimizerConfig&) { return nullptr; },
-        [&](const OptimizerConfig&) { return std::make_unique<AskingOptimizer>(asked); });
+        "asking", [](const OptimizerConfig&, BlockShape) { return std::unique_ptr<Optimizer<float>>(); },
+        [&](const OptimizerConfig&, BlockShape) {
+          return std::unique_ptr<Optimizer<double>>(std::make_unique<AskingOptimizer>(asked));
+        });
     TableSpec spec = sparse ? sparse_spec(1) : dense_spec(4);
     spec.optimizer.type = "asking";
     auto made = Table::make(spec, 0, 1, registry);
@@ -249,7 +251,7 @@ TEST(Table, updates_are_counted_and_have_the_rate_they_were_given) {
     EXPECT_FALSE(table.apply_if(2, -1, &norm));
     EXPECT_TRUE(table.apply_if(3, 1, &norm));
     table.accumulate(contribution());
-    table.apply_measured(4);
+    EXPECT_TRUE(table.apply_if(4, INFINITY, &norm));
     EXPECT_EQ(asked.updates, (std::vector<std::pair<uint64_t, double>>{{1, 0.5}, {2, 0.25}, {3, 2}, {3, 3}, {4, 4}}));
     EXPECT_EQ(table.updates(), 4u);
   }
@@ -290,20 +292,26 @@ TEST(Table, an_update_that_moves_the_weights_too_far_leaves_no_trace) {
   }
 }
 
+double moved(Table& table) {
+  double norm = -1;
+  EXPECT_TRUE(table.apply_if(1, INFINITY, &norm));
+  return norm;
+}
+
 TEST(Table, tells_how_far_an_update_moved_the_weights) {
   const auto sparse = make(sparse_spec(10));
   std::vector<double> gradients(20);
   gradients[3] = 6;   // moves by 3
   gradients[19] = 8;  // moves by 4
   sparse->accumulate(at_keys(*sparse->sparse(), {5, 6}, gradients));
-  EXPECT_EQ(sparse->apply_measured(1), 5);
+  EXPECT_EQ(moved(*sparse), 5);
   EXPECT_EQ(weights_of(*sparse->sparse(), {5})[3], -3);
-  EXPECT_EQ(sparse->apply_measured(1), 0);
+  EXPECT_EQ(moved(*sparse), 0);
 
   const auto dense = make(dense_spec(100));
   dense->accumulate(at_range({1, 2}, {6}));
   dense->accumulate(at_range({90, 91}, {8}));
-  EXPECT_EQ(dense->apply_measured(1), 5);
+  EXPECT_EQ(moved(*dense), 5);
   EXPECT_EQ(weights_of(*dense->dense())[90], -4);
 }
 
@@ -337,8 +345,11 @@ TEST(DenseTable, counts_against_a_budget) {
 
 TEST(Table, a_spec_comes_back_from_its_message_as_it_was) {
   TableSpec sparse = sparse_spec(3);
-  sparse.rows = {.init = {.type = InitType::kNormal, .scale = 0.25, .seed = 9},
-                 .admit_count = 4,
+  sparse.init = {.type = InitType::kNormal, .scale = 0.25, .seed = 9};
+  sparse.sync = Sync::ssp(3);
+  sparse.rate_by_staleness = true;
+  sparse.non_finite = NonFinite::kZero;
+  sparse.rows = {.admit_count = 4,
                  .admit_probability = 0.5,
                  .admit_memory = 1 << 20,
                  .expire_after = seconds(90),
