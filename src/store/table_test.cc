@@ -333,7 +333,7 @@ TEST(DenseTable, one_contribution_applied_in_place_gives_the_bits_of_a_sum) {
 }
 
 TEST(DenseTable, counts_against_a_budget) {
-  MemoryBudget budget{.limit = 10'000};
+  MemoryBudget budget{.limit = 5'000};
   {
     const auto table = make(dense_spec(400));
     ASSERT_TRUE(table->share(budget).ok());
