@@ -59,7 +59,7 @@ StoreExchange<Real>::StoreExchange(Io& io, const JobConfig& job, uint32_t rank, 
       client_(io, shard_nodes(job.distribute.layout()), store_job(job), rank, config_),
       pushes_(io) {
   // One that is computed, one that is expected, and those under way.
-  for (size_t i = 0; i < in_flight_ + 2; ++i) flights_.emplace_back(client_.shards(), client_.key_order());
+  for (int64_t i = 0; i < in_flight_ + 2; ++i) flights_.emplace_back(client_.shards(), client_.key_order());
 }
 
 template <class Real>
@@ -142,9 +142,8 @@ Task<Result<int64_t>> StoreExchange<Real>::end(int64_t step, const Batch&, Gradi
   flight.pushing = true;
   flight.store_step = 0;
   pushes_.spawn(push(flight));
-  if (in_flight_ == 0) {
-    CO_TRY(co_await landed(flight));
-  }
+  // So many may stay under way.
+  if (step >= in_flight_) CO_TRY(co_await landed(this->flight(step - in_flight_)));
   co_return std::max(step + 1, flight.store_step);
 }
 

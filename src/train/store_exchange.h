@@ -31,7 +31,7 @@ class StoreExchange final : public Exchange<Real> {
   Task<Result<int64_t>> end(int64_t step, const Batch& batch, Gradients<Real>* gradients) override;
   Task<Status> settle() override;
   Task<Status> read(int64_t step, const Batch& batch, Parameters<Real>* parameters) override;
-  size_t batches_in_use() const override { return in_flight_ + 1; }
+  size_t batches_in_use() const override { return flights_.size(); }
 
   ExchangeMeter meter(int64_t step) const override { return meter_of(client_, step); }
 
@@ -56,7 +56,7 @@ class StoreExchange final : public Exchange<Real> {
   const Model<Real>& model_;
   const StoreConfig config_;
   const std::vector<TableSpec> tables_;
-  const size_t in_flight_;
+  const int64_t in_flight_;
   const bool says_intent_;
   StoreClient client_;
   std::deque<Flight> flights_;  // by step, modulo their number
