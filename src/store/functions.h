@@ -22,7 +22,9 @@ class FunctionRegistry {
   static FunctionRegistry standard();
 
   // Under a name that exists already, the new one takes its place.
-  void add(std::string name, ServerFunction function) { functions_.insert_or_assign(std::move(name), std::move(function)); }
+  void add(std::string name, ServerFunction function) {
+    functions_.insert_or_assign(std::move(name), std::move(function));
+  }
   Result<const ServerFunction*> find(const std::string& name) const;
 
  private:

@@ -232,9 +232,10 @@ TEST(Table, specs_that_cannot_be_held_are_refused) {
   EXPECT_EQ(refused({.name = "w", .sparse = false}), "table 'w' is dense and needs a size");
   EXPECT_EQ(refused({.name = "w", .sparse = false, .size = uint64_t{1} << 40}, 2),
             "table 'w' has 549755813888 values on each of 2 shards; at most 268435456 fit one shard");
-  EXPECT_EQ(refused({.name = "w", .optimizer = {.type = "sdg"}}),
-            "table 'w': there is no optimizer 'sdg'; there are: adagrad, adam, adamw, ftrl, momentum, nesterov, rmsprop, "
-            "sgd, shampoo");
+  EXPECT_EQ(
+      refused({.name = "w", .optimizer = {.type = "sdg"}}),
+      "table 'w': there is no optimizer 'sdg'; there are: adagrad, adam, adamw, ftrl, momentum, nesterov, rmsprop, "
+      "sgd, shampoo");
 }
 
 }  // namespace
