@@ -165,7 +165,6 @@ TEST(KeyLists, after_an_intent_the_pull_sends_no_keys) {
     const std::vector<uint64_t> next = keys_from(1000, 100);
     route.build(next);
     const uint64_t before = client.counters().bytes_pulled;
-    // It does not wait for the step, which worker 1 never ends.
     CO_ASSERT_OK(co_await client.intent(kSparse, route));
     EXPECT_EQ(client.counters().bytes_pulled - before, 800u) << "the keys, no values";
     CO_ASSERT_OK(co_await client.intent(kSparse, route));

@@ -472,12 +472,10 @@ Result<bool> StoreServer::take_keys(Served& served, const proto::PushRequest& he
   ByteCursor cursor(contribution.body.bytes());
   std::span<const uint64_t> keys = cursor.take<uint64_t>(head.with_keys() && !packed ? head.keys() : 0);
   const uint64_t packed_bytes = head.with_keys() ? head.packed_bytes() : 0;
-  // Past the body's end there is no padding either: the sum must not overflow.
-  const bool packed_fits = packed_bytes <= contribution.body.size();
-  const Bytes packed_keys = cursor.take<std::byte>(packed_fits ? packed_bytes : 0);
-  static_cast<void>(cursor.take<std::byte>(packed_fits ? padding_of(packed_bytes) : 0));
+  const Bytes packed_keys = cursor.take<std::byte>(packed_bytes);
+  static_cast<void>(cursor.take<std::byte>(padding_of(packed_bytes)));
   // The first test keeps the product from overflowing.
-  if (!cursor.ok() || !packed_fits || head.keys() > cursor.left() || head.keys() * spec.row_bytes() != cursor.left()) {
+  if (!cursor.ok() || head.keys() > cursor.left() || head.keys() * spec.row_bytes() != cursor.left()) {
     return error(Code::kInvalid, "push to {} by worker {}: {} bytes came for {} keys{} and rows of {} {} values",
                  served.label(), head.rank(), contribution.body.size(), head.keys(),
                  head.with_keys() ? "" : " (not sent)", spec.width, name_of(spec.type));

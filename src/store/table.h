@@ -74,9 +74,9 @@ class Table {
   // The same as accumulating this alone and applying it, but the gradients are used where they lie, and used up. There
   // must be no sum.
   virtual void apply_one(Contribution& contribution, double rate) = 0;
-  // Applies if that moves the weights by at most `max_norm`: the L2 norm of their change, in one fixed order of
-  // addition. Otherwise weights, optimizer state and the sum are, bit for bit, what they were. How far they moved or
-  // would have moved goes to `norm`. Not for optimizers that keep state outside of the rows.
+  // Applies if that moves the weights by at most `max_norm`: the L2 norm of their change, always added in one order.
+  // Otherwise weights, optimizer state and the sum are, bit for bit, what they were. How far they moved or would have
+  // moved goes to `norm`. Not for optimizers that keep state outside of the rows.
   bool apply_if(double rate, double max_norm, double* norm);
   // How often the optimizer ran.
   uint64_t updates() const { return updates_; }

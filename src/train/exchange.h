@@ -29,6 +29,8 @@ class Exchange {
   // batches of the last batches_in_use() steps must stay as they are. Returns the next step: the one behind this, or a
   // later one where the others went on without this worker.
   virtual Task<Result<int64_t>> end(int64_t step, const Batch& batch, Gradients<Real>* gradients) = 0;
+  // Waits until nothing it began is under way, however that ends. Before it goes.
+  virtual Task<> drain() = 0;
   // Ends all that `end` began. The parameters hold every step of this worker then.
   virtual Task<Status> settle() = 0;
   // The parameters with all workers' steps before `step`, for evaluation; after `settle`.

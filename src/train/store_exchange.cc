@@ -149,7 +149,7 @@ Task<Result<int64_t>> StoreExchange<Real>::end(int64_t step, const Batch&, Gradi
 
 template <class Real>
 Task<Status> StoreExchange<Real>::settle() {
-  co_await pushes_.join();
+  co_await drain();
   for (Flight& flight : flights_) CO_TRY(co_await landed(flight));
   co_return Status();
 }

@@ -29,6 +29,7 @@ class StoreExchange final : public Exchange<Real> {
   Task<Status> expect(int64_t step, const Batch& batch) override;
   Task<Status> begin(int64_t step, const Batch& batch, Parameters<Real>* parameters) override;
   Task<Result<int64_t>> end(int64_t step, const Batch& batch, Gradients<Real>* gradients) override;
+  Task<> drain() override { co_await pushes_.join(); }
   Task<Status> settle() override;
   Task<Status> read(int64_t step, const Batch& batch, Parameters<Real>* parameters) override;
   size_t batches_in_use() const override { return flights_.size(); }

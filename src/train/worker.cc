@@ -40,8 +40,9 @@ class Worker {
 
   Task<Status> run() {
     const Status outcome = co_await train();
-    // What runs on another thread uses this worker.
+    // What still runs uses this worker.
     co_await beside_.join();
+    co_await exchange_->drain();
     co_return outcome;
   }
 
