@@ -19,8 +19,9 @@ class RowStorage {
   // One huge page. So few chunk pointers stay in the fastest cache.
   static constexpr size_t kChunkBytes = size_t{2} << 20;
 
-  RowStorage(size_t width, const Optimizer<Real>& optimizer)
-      : width_(width), stride_(width * (1 + optimizer.state_per_weight())), initial_(stride_) {
+  // `extra` values behind weights and state are the caller's; they start at zero.
+  RowStorage(size_t width, const Optimizer<Real>& optimizer, size_t extra = 0)
+      : width_(width), stride_(width * (1 + optimizer.state_per_weight()) + extra), initial_(stride_) {
     for (size_t k = 0; k < optimizer.state_per_weight(); ++k) {
       const auto state = initial_.begin() + static_cast<ptrdiff_t>((k + 1) * width);
       std::fill_n(state, width, optimizer.initial_state(k));
@@ -31,7 +32,7 @@ class RowStorage {
   }
 
   size_t width() const { return width_; }
-  // Of a row, with its state.
+  // Of a row, with its state and what is behind it.
   size_t stride() const { return stride_; }
   uint32_t size() const { return size_; }
   // For how many rows there is memory, and how much more that of `size` rows takes.

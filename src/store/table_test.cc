@@ -332,6 +332,38 @@ TEST(DenseTable, one_contribution_applied_in_place_gives_the_bits_of_a_sum) {
   }
 }
 
+// Each shard preconditions the rows it has: the blocks of the matrix are those of a table of their own.
+TEST(DenseTable, a_matrix_is_cut_between_its_rows_and_shampoo_sees_whole_blocks) {
+  TableSpec whole = dense_spec(6 * 3);
+  whole.columns = 3;
+  whole.optimizer = {.type = "shampoo", .lr = 0.1};
+  Rng rng(3);
+  for (uint32_t shard = 0; shard < 2; ++shard) {
+    TableSpec block = whole;
+    block.size = 3 * 3;
+    const auto cut = make(whole, shard, 2), alone = make(block);
+    ASSERT_EQ(cut->dense()->range(), (Range{shard * 9, shard * 9 + 9}));
+    for (int step = 0; step < 4; ++step) {
+      std::vector<double> gradients(9);
+      for (double& gradient : gradients) gradient = rng.normal();
+      cut->accumulate(at_range({0, 9}, gradients));
+      cut->apply(1);
+      Contribution contribution = at_range({0, 9}, gradients);
+      alone->apply_one(contribution, 1);
+      ASSERT_EQ(weights_of(*cut->dense()), weights_of(*alone->dense()));
+    }
+  }
+  // What a step does not cover has the gradient zero.
+  const auto covered = make(whole), partly = make(whole);
+  std::vector<double> gradients(18);
+  gradients[4] = 2;
+  Contribution all = at_range({0, 18}, gradients), one = at_range({4, 5}, {2});
+  covered->apply_one(all, 1);
+  partly->apply_one(one, 1);
+  EXPECT_NE(weights_of(*covered->dense())[4], 0);
+  EXPECT_EQ(weights_of(*covered->dense()), weights_of(*partly->dense()));
+}
+
 TEST(DenseTable, counts_against_a_budget) {
   MemoryBudget budget{.limit = 5'000};
   {

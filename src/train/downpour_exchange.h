@@ -38,18 +38,31 @@ class DownpourExchange final : public Exchange<Real> {
   struct Replica {
     TableSpec spec;
     std::unique_ptr<Optimizer<Real>> optimizer;
-    RowStorage<Real> weights;      // with the local optimizer's state
-    std::vector<Real> anchor;      // the weights as they were when the row was last fetched or pushed
-    std::vector<Real> accrued;     // the sum of the gradients that were not pushed yet
-    std::vector<uint8_t> pending;  // by row: whether there are such
-    std::vector<uint32_t> unpushed;
+    // Weights and the local optimizer's state; then the weights as they were when the row was last fetched or pushed;
+    // then the sum of the gradients that were not pushed yet.
+    RowStorage<Real> rows;
+    std::vector<Real> moving;  // what is fetched or pushed
     uint64_t updates = 0;
+
+    Real* anchor(Real* row) const { return row + rows.stride() - 2 * spec.width; }
+    Real* accrued(Real* row) const { return row + rows.stride() - spec.width; }
   };
-  void grow(Replica& replica, uint32_t rows);
+  // What is known of a key's rows, the same in all sparse tables; of the dense tables there is one for all.
+  struct Known {
+    uint64_t key = 0;
+    uint32_t fetched_in = 0;  // the fetch in which it was fetched last, from 1
+    bool pending = false;     // has gradients that were not pushed
+  };
+  std::span<const uint32_t> rows_of(const Replica& replica, std::span<const uint32_t> sparse) const {
+    return replica.spec.sparse ? sparse : std::span<const uint32_t>(dense_rows_).first(replica.spec.size);
+  }
+  const Known& known(const Replica& replica, uint32_t row) const { return replica.spec.sparse ? known_[row] : dense_; }
   // Puts what was fetched into the rows, under what was changed here.
   void rebase(Replica& replica, std::span<const uint32_t> rows, std::span<const Real> fetched);
   void accrue(Replica& replica, std::span<const uint32_t> rows, std::span<const Real> gradients, double rate);
 
+  // The rows of a batch's keys, made where they are new, and which of them must be fetched.
+  void find_rows(std::span<const uint64_t> keys);
   Task<Status> fetch(std::span<const uint32_t> stale);
   Task<Status> push_round();
   Task<Status> push_table(Replica& replica);
@@ -61,12 +74,16 @@ class DownpourExchange final : public Exchange<Real> {
   StoreClient client_;
   std::vector<Replica> tables_;
 
-  SparseIndex index_;                 // of the keys of all sparse tables
-  std::vector<uint64_t> keys_;        // by row
-  std::vector<uint64_t> fetched_in_;  // by row: the fetch in which it was fetched last, from 1
-  std::vector<uint32_t> dense_rows_;
+  SparseIndex index_;         // of the keys of all sparse tables
+  std::vector<Known> known_;  // by row
+  Known dense_;
+  std::vector<uint32_t> unpushed_;    // rows of the sparse tables that are pending
+  std::vector<uint32_t> dense_rows_;  // 0, 1, 2, ...
+  std::vector<uint32_t> stale_, missing_, fresh_;
+  KeyRoute fetch_route_, push_route_;
+  std::vector<uint64_t> fetch_keys_, push_keys_;
   std::vector<uint32_t> batch_rows_;  // of the batch that is computed
-  uint64_t fetch_ = 0, dense_fetched_in_ = 0;
+  uint32_t fetch_ = 0;
   int64_t round_ = 0;
   int64_t steps_in_round_ = 0;
   bool round_begun_ = false;  // the store let us begin it

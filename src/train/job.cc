@@ -231,8 +231,7 @@ Status check_job(const JobConfig& job, const TrainingData& data, const JobParts&
   TRY(parts.optimizers.make<float>(job.train.optimizer).status().within("train.optimizer"));
   const Layout layout = job.distribute.layout();
   for (const TableSpec& table : tables_of(*model, job)) {
-    TRY(check(table, layout.shards));
-    TRY(Table::make(table, 0, 1 << 16, parts.optimizers).status());
+    TRY(Table::make(table, 0, layout.shards, parts.optimizers).status());
   }
   return {};
 }
