@@ -160,6 +160,7 @@ void LeaseBook::on_renew(Request request) {
                                                           use.job(), format_duration(config_.lost_after))));
   }
   entry->silence.heard(io_.now());
+  entry->renewed = true;
   entry->renewing = std::move(request);
   entry->answer_at = io_.now() + config_.heartbeat;
   entry->changed.notify();
@@ -180,12 +181,11 @@ void LeaseBook::on_release(Request request) {
 
 // A lease from its first day to its last.
 Task<> LeaseBook::watch(Entry& entry) {
-  while (io_.stopped().ok() && !entry.releasing && !entry.silence.is_loss(io_.now())) {
+  while (io_.stopped().ok() && !entry.releasing && !entry.is_lost(io_.now())) {
     if (entry.renewing && (closing_ || io_.now() >= entry.answer_at)) {
       tasks_->spawn(answer_renewal(std::move(*std::exchange(entry.renewing, std::nullopt)), entry.lease.job()));
     }
-    const Time bound = entry.silence.bound();
-    const Deadline deadline{entry.renewing ? std::min(bound, entry.answer_at) : bound, "renewal"};
+    const Deadline deadline{entry.renewing ? std::min(entry.bound(), entry.answer_at) : entry.bound(), "renewal"};
     static_cast<void>(co_await io_.wait(entry.changed, deadline));
   }
   if (io_.stopped().ok()) co_await end(entry);

@@ -8,7 +8,7 @@
 //   co_await keeper.release();
 //
 // Promises: an id is leased once in a group's life. What a job holds is given up when it says so, or when it was not
-// heard of for `lost_after`. A job hears at once why its group ends.
+// heard of for `lost_after` (before its first renewal: for `join_timeout`). A job hears at once why its group ends.
 #pragma once
 
 #include <functional>
@@ -100,12 +100,16 @@ class LeaseBook {
 
  private:
   struct Entry {
-    Entry(const ClusterConfig& config, Time now) : silence(config, now) {}
+    Entry(const ClusterConfig& config, Time now) : silence(config, now), use_by(now + config.join_timeout) {}
+    Time bound() const { return renewed ? silence.bound() : use_by; }
+    bool is_lost(Time now) { return renewed ? silence.is_loss(now) : now >= use_by; }
     proto::LeaseReply lease;
     uint64_t nonce = 0;
     std::string name;
     uint32_t nodes = 0;
     Silence silence;
+    const Time use_by;  // until it is renewed for the first time: starting a job's processes may take long
+    bool renewed = false;
     std::optional<Request> renewing;  // the latest, until it is answered at `answer_at`
     Time answer_at{};
     std::optional<Request> releasing;  // the latest

@@ -38,6 +38,7 @@ GroupNode::GroupNode(Io& io, const GroupConfig& config, std::function<void()> on
 }
 
 void GroupNode::end(Status why) {
+  if (!gathered_) return coordinator_.fail(std::move(why));
   asked_to_end_ = std::move(why);
   changed_.notify();
 }
@@ -45,6 +46,7 @@ void GroupNode::end(Status why) {
 Task<> GroupNode::run(Status* outcome) {
   *outcome = co_await coordinator_.gather();
   if (!outcome->ok()) co_return;
+  gathered_ = true;
   TaskSet tasks(io_);
   tasks.spawn(watch_stalls(io_, "the group's coordinator"));
   *outcome = co_await coordinator_.run(lead(tasks));

@@ -52,6 +52,7 @@ class GroupNode {
 
   // Until `end`, or until a server is lost. Jobs that still run are told why.
   Task<> run(Status* outcome);
+  // An end in order, and ok, unless the servers have not even joined.
   void end(Status why);
   Coordinator& coordinator() { return coordinator_; }
 
@@ -64,6 +65,7 @@ class GroupNode {
   Io& io_;
   const GroupConfig config_;
   const std::function<void()> on_ready_;
+  bool gathered_ = false;
   uint32_t shards_ready_ = 0;
   std::optional<Status> asked_to_end_;
   Signal changed_;

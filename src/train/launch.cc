@@ -34,18 +34,15 @@ std::string host_name() {
   return name.data();
 }
 
-// Spinning pays only while every node has a core to itself.
-Duration spin_for(uint32_t busy_nodes) {
-  return busy_nodes <= std::thread::hardware_concurrency() ? Duration(microseconds(50)) : Duration(0);
+// Spinning pays only while every node has a core to itself, which nobody knows of a group that jobs share.
+Duration spin_for(const Layout& layout) {
+  const bool shared = layout.uses_group() || layout.workers == 0;
+  return !shared && layout.shards + layout.workers <= std::thread::hardware_concurrency() ? Duration(microseconds(50))
+                                                                                          : Duration(0);
 }
 
 HostIoOptions io_options(Peer self, const std::string& secret, const JobConfig& job, ComputePool* pool) {
-  const Layout layout = job.distribute.layout();
-  return {.self = self,
-          .job = secret,
-          .seed = job.train.seed,
-          .spin = spin_for(layout.shards + layout.workers),
-          .pool = pool};
+  return {.self = self, .job = secret, .seed = job.train.seed, .spin = spin_for(job.distribute.layout()), .pool = pool};
 }
 
 Result<std::unique_ptr<Transport>> make_transport(Wire wire, const std::string& listen, HostIo& io) {
@@ -265,7 +262,7 @@ std::vector<std::string> node_command(const NodeRange& range, const std::string&
   if (layout.uses_group()) {
     command.insert(command.end(), {"--coordinator-id", std::to_string(layout.coordinator())});
   }
-  if (spin_for(layout.shards + layout.workers) > Duration(0)) command.push_back("--own-cores");
+  if (spin_for(layout) > Duration(0)) command.push_back("--own-cores");
   return command;
 }
 
@@ -297,6 +294,10 @@ Result<JobConfig> with_lease(const BlockedInterrupts& blocked, const JobConfig& 
   const Interrupts interrupts(blocked, io, [&](Status why) { io.stop(std::move(why)); });
   Result<JobConfig> leased = Status(Code::kUnavailable, "no answer");
   io.run(lease_from_group(io, job, random_number() >> 1, &leased));
+  if (!leased.ok() && leased.status().code() == Code::kDeadline) {
+    return error(Code::kDeadline, "{}; does the group run, and is {} the one it told?", leased.status().message(),
+                 kGroupSecretVariable);
+  }
   return leased;
 }
 
@@ -358,8 +359,9 @@ Status launch_group(const GroupConfig& config, const GroupOptions& options) {
   const Layout layout = config.layout();
   HostIo io({.self = kCoordinatorNode, .job = secret, .seed = random_number()});
   GroupNode group(io, config, [&] { options.say(told_group(config, io.address(), secret)); });
-  ASSIGN(auto transport, make_transport(config.transport, config.listen, io));
-  io.add(std::move(transport));
+  auto transport = make_transport(config.transport, config.listen, io);
+  if (!transport.ok()) return transport.status().within("listen");
+  io.add(std::move(*transport));
   Children children(layout, blocked, options.log_path);
   for (const NodeRange& range : server_processes(config.servers, config.shards_per_server)) {
     auto command = node_command(range, io.address(), layout, config.cluster);
