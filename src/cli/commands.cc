@@ -38,6 +38,16 @@ std::string own_executable() {
   return std::filesystem::read_symlink("/proc/self/exe", failure).string();
 }
 
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+void say(const std::string& text) {
+  fmt::print("{}", text);
+  std::fflush(stdout);
+}
+
 // Runs the job where `launch` says, the simulator included.
 JobResult run_job(const TrainCommand& command, const JobConfig& job, const TrainingData& data, const JobParts& parts,
                   const JobEvents& events, const std::string& log_path) {
@@ -51,10 +61,8 @@ JobResult run_job(const TrainCommand& command, const JobConfig& job, const Train
                  .events = events,
                  .executable = own_executable(),
                  .log_path = log_path,
-                 .say = [](const std::string& text) {
-                   fmt::print("{}", text);
-                   std::fflush(stdout);
-                 }});
+                 .group_secret = variable(kGroupSecretVariable),
+                 .say = say});
 }
 
 Status train(const TrainCommand& command, const JobConfig& job, const JobParts& parts) {
@@ -131,6 +139,8 @@ int run(const NodeCommand& command, const JobParts& parts) {
                                            .secret = secret,
                                            .listen = command.listen,
                                            .join_timeout = *join_timeout,
+                                           .coordinator_id = command.coordinator_id,
+                                           .of_group = command.group,
                                            .shares_cores = !command.own_cores},
                                           parts);
   if (outcome.ok()) return 0;
@@ -138,6 +148,23 @@ int run(const NodeCommand& command, const JobParts& parts) {
   if (command.log.empty()) return fail(outcome.within(fmt::format("node {}", command.id)));
   log_info("node {} ended: {}", command.id, outcome.text());
   return 1;
+}
+
+int run(const GroupCommand& command) {
+  const auto group = load_group(command.file, command.settings);
+  if (!group.ok()) return fail(group.status());
+  if (command.explain) {
+    fmt::print("{}", config_to_text(*group, true));
+    return 0;
+  }
+  if (!command.log.empty()) {
+    const Status logging = log_to_file(command.log, "coordinator");
+    if (!logging.ok()) return fail(logging);
+  }
+  const Status outcome = launch_group(
+      *group,
+      {.executable = own_executable(), .log_path = command.log, .secret = variable(kGroupSecretVariable), .say = say});
+  return outcome.ok() ? 0 : fail(outcome.within(group->name));
 }
 
 int run(const SimulateCommand& command, const JobParts& parts) {

@@ -25,9 +25,19 @@ struct NodeCommand {
   std::string listen = "127.0.0.1:0";
   std::string log;
   std::string join_timeout = "60s";
+  uint32_t coordinator_id = 0;
+  bool group = false;
   bool own_cores = false;
 };
 int run(const NodeCommand& command, const JobParts& parts);
+
+struct GroupCommand {
+  std::string file;  // empty: all defaults
+  std::vector<std::string> settings;
+  std::string log;
+  bool explain = false;
+};
+int run(const GroupCommand& command);
 
 struct SimulateCommand {
   std::string scenario_file;

@@ -37,13 +37,19 @@ std::string progress_line(const Progress& p) {
   return line + fmt::format("  moved {}  idle {:.0f}%", human_bytes(static_cast<double>(p.bytes)), 100 * p.idle_share);
 }
 
+namespace {
+std::string servers_of(const DistributeConfig& distribute, size_t shards) {
+  if (!distribute.group.empty()) return fmt::format("{} shards of {}", shards, distribute.group);
+  return fmt::format("{} servers x {} shards", distribute.servers, distribute.shards_per_server);
+}
+}  // namespace
+
 std::string closing_table(const JobConfig& job, const JobResult& result, const std::string& model_path) {
   const Progress& p = result.progress;
   std::vector<std::pair<std::string, std::string>> rows = {
       {"job", job.name},
-      {"distribution",
-       fmt::format("{} servers x {} shards, {} workers, {}", job.distribute.servers, job.distribute.shards_per_server,
-                   job.distribute.workers, job.distribute.sync.text())},
+      {"distribution", fmt::format("{}, {} workers, {}", servers_of(job.distribute, result.shards.size()),
+                                   job.distribute.workers, job.distribute.sync.text())},
       {"rows", fmt::format("{} in {:.2f} s, {} rows/s", human_count(static_cast<double>(p.rows)), p.seconds,
                            human_count(p.rows_per_second))},
       {"steps", std::to_string(p.steps)},

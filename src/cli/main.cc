@@ -34,8 +34,20 @@ void add_node(CLI::App& app, int& status, const JobParts& parts) {
   sub->add_option("--listen", command->listen, "tcp: host:port where other nodes reach this one");
   sub->add_option("--log", command->log, "log file");
   sub->add_option("--join-timeout", command->join_timeout, "how long to look for the coordinator, as 60s");
+  sub->add_option("--coordinator-id", command->coordinator_id, "its id, if the job uses a server group");
+  sub->add_flag("--group", command->group, "the coordinator is a server group's");
   sub->add_flag("--own-cores", command->own_cores, "every node of the job has a core: spin while waiting");
   sub->callback([command, &status, &parts] { status = run(*command, parts); });
+}
+
+void add_group(CLI::App& app, int& status) {
+  auto command = std::make_shared<GroupCommand>();
+  CLI::App* sub = app.add_subcommand("group", "serve parameters to any number of jobs, until interrupted");
+  sub->add_option("file", command->file, "the group's settings; none: the defaults");
+  sub->add_option("--set", command->settings, "replace a setting: --set servers=2");
+  sub->add_option("--log", command->log, "log file");
+  sub->add_flag("--explain", command->explain, "print every setting with its meaning, and stop");
+  sub->callback([command, &status] { status = run(*command); });
 }
 
 void add_simulate(CLI::App& app, int& status, const JobParts& parts) {
@@ -85,6 +97,7 @@ int talweg_main(int argc, char** argv) {
   app.require_subcommand(1);
   add_train(app, status, parts);
   add_node(app, status, parts);
+  add_group(app, status);
   add_simulate(app, status, parts);
   add_generate(app, status);
   add_bench(app, status);

@@ -16,7 +16,7 @@ Coordinator::Coordinator(Io& io, Layout layout, ClusterConfig config, std::strin
       on_report_(std::move(on_report)),
       nodes_(layout.nodes()),
       tasks_(io) {
-  CHECK(io.self() == kCoordinatorNode);
+  CHECK(io.self() == layout.coordinator());
   io_.open(services::kJoin);
   io_.open(services::kBarrier);
   io_.open(services::kReport);
@@ -24,7 +24,7 @@ Coordinator::Coordinator(Io& io, Layout layout, ClusterConfig config, std::strin
 
 std::vector<Peer> Coordinator::peers() const {
   std::vector<Peer> peers;
-  for (Peer peer = 1; peer < layout_.nodes(); ++peer) peers.push_back(peer);
+  for (uint32_t i = 1; i < layout_.nodes(); ++i) peers.push_back(layout_.coordinator() + i);
   return peers;
 }
 
@@ -33,7 +33,7 @@ std::vector<Peer> Coordinator::peers() const {
 std::vector<Peer> Coordinator::missing() const {
   std::vector<Peer> missing;
   for (Peer peer : peers()) {
-    if (!nodes_[peer].joined) missing.push_back(peer);
+    if (!at(peer).joined) missing.push_back(peer);
   }
   return missing;
 }
@@ -61,7 +61,7 @@ Task<Status> Coordinator::gather() {
   }
   gathered_ = true;
   for (Peer peer : peers()) {
-    nodes_[peer].silence.emplace(config_, io_.now());
+    at(peer).silence.emplace(config_, io_.now());
     tasks_.spawn(send_beats(peer));
     tasks_.spawn(watch(peer));
   }
@@ -72,7 +72,7 @@ Task<Status> Coordinator::gather() {
 void Coordinator::on_join(Request request) {
   Status admitted = admit(request);
   if (admitted.ok() && !gathered_) {
-    nodes_[request.from].asking = std::move(request);
+    at(request.from).asking = std::move(request);
     changed_.notify();
   } else {
     tasks_.spawn(answer_join(std::move(request), std::move(admitted)));
@@ -82,11 +82,11 @@ void Coordinator::on_join(Request request) {
 Status Coordinator::admit(const Request& request) {
   proto::Join join;
   TRY(parse_head(request.head, &join, "join"));
-  if (!layout_.contains(request.from) || request.from == kCoordinatorNode || join.id() != request.from) {
-    return error(Code::kInvalid, "node {} is not part of this job, which has nodes 1 to {}", join.id(),
-                 layout_.nodes() - 1);
+  if (!layout_.contains(request.from) || request.from == layout_.coordinator() || join.id() != request.from) {
+    return error(Code::kInvalid, "node {} is not part of this job, which has nodes {} to {}", join.id(),
+                 layout_.coordinator() + 1, layout_.coordinator() + layout_.nodes() - 1);
   }
-  Node& node = nodes_[request.from];
+  Node& node = at(request.from);
   if (node.joined && node.incarnation != join.incarnation()) {
     return error(Code::kInvalid, "{} (node {}) has joined already and may not be replaced while the job runs",
                  layout_.name_of(request.from), request.from);
@@ -112,14 +112,14 @@ Task<> Coordinator::answer_join(Request request, Status failure) {
   proto::Welcome welcome;
   welcome.set_job(job_text_);
   welcome.add_addresses(io_.address());
-  for (Peer peer : peers()) welcome.add_addresses(nodes_[peer].address);
+  for (Peer peer : peers()) welcome.add_addresses(at(peer).address);
   static_cast<void>(co_await reply(io_, request, welcome, Bytes(), deadline));
 }
 
 Task<> Coordinator::answer_all_joins(Status failure) {
   TaskSet answers(io_);
   for (Peer peer : peers()) {
-    std::optional<Request>& asking = nodes_[peer].asking;
+    std::optional<Request>& asking = at(peer).asking;
     if (asking) answers.spawn(answer_join(std::move(*asking), failure));
     asking.reset();
   }
@@ -129,7 +129,7 @@ Task<> Coordinator::answer_all_joins(Status failure) {
 // --- Watching.
 
 Task<> Coordinator::send_beats(Peer peer) {
-  while (!nodes_[peer].gone && io_.stopped().ok()) {
+  while (!at(peer).gone && io_.stopped().ok()) {
     const bool said_stopping = stopping_;
     std::string beat =
         encode_beat(stopping_ ? proto::PHASE_STOPPING : proto::PHASE_RUNNING, stopping_ ? *verdict_ : Status());
@@ -142,7 +142,7 @@ Task<> Coordinator::send_beats(Peer peer) {
 }
 
 Task<> Coordinator::watch(Peer peer) {
-  Node& node = nodes_[peer];
+  Node& node = at(peer);
   while (!node.gone) {
     const Deadline deadline{node.silence->bound(), "beat"};
     Result<Received> received = co_await io_.recv(peer, tags::kBeat, MutableBytes(), deadline);
@@ -163,7 +163,7 @@ Task<> Coordinator::watch(Peer peer) {
 }
 
 void Coordinator::heard(Peer peer, const HeardBeat& beat) {
-  Node& node = nodes_[peer];
+  Node& node = at(peer);
   node.silence->heard(io_.now());
   if (beat.phase == proto::PHASE_LEAVING) exited(peer, beat.reason.within(layout_.name_of(peer)));
   if (beat.phase == proto::PHASE_DONE && !node.done) {
@@ -178,10 +178,10 @@ void Coordinator::heard(Peer peer, const HeardBeat& beat) {
 }
 
 void Coordinator::lost(Peer peer) {
-  nodes_[peer].gone = true;
+  at(peer).gone = true;
   changed_.notify();
   fail(error(Code::kUnavailable, "{} (node {}) is lost: nothing heard for {:.1f} s", layout_.name_of(peer), peer,
-             nodes_[peer].silence->seconds(io_.now())));
+             at(peer).silence->seconds(io_.now())));
 }
 
 void Coordinator::fail(Status why) {
@@ -190,9 +190,9 @@ void Coordinator::fail(Status why) {
 }
 
 void Coordinator::exited(Peer node, Status how) {
-  CHECK(layout_.contains(node) && node != kCoordinatorNode);
-  if (nodes_[node].gone) return;
-  nodes_[node].gone = true;
+  CHECK(layout_.contains(node) && node != layout_.coordinator());
+  if (at(node).gone) return;
+  at(node).gone = true;
   changed_.notify();
   if (verdict_) return;
   if (how.ok()) how = error(Code::kUnavailable, "{} (node {}) ended before the job did", layout_.name_of(node), node);
@@ -269,6 +269,7 @@ Task<> Coordinator::stop_nodes() {
 }
 
 Task<> Coordinator::close() {
+  if (at_end_) co_await at_end_(*verdict_);
   io_.stop(verdict_->ok() ? Status(Code::kCancelled, "the job has ended") : *verdict_);
   co_await tasks_.join();
 }
@@ -276,8 +277,8 @@ Task<> Coordinator::close() {
 Task<Status> Coordinator::finished(Role role) {
   while (true) {
     const std::vector<Peer> all = peers();
-    const bool finished = std::all_of(all.begin(), all.end(),
-                                      [&](Peer peer) { return layout_.role_of(peer) != role || nodes_[peer].done; });
+    const bool finished =
+        std::all_of(all.begin(), all.end(), [&](Peer peer) { return layout_.role_of(peer) != role || at(peer).done; });
     if (finished && !suspicion_ && !verdict_) co_return Status();
     CO_TRY(co_await io_.wait(changed_, Deadline{Time::max(), "the nodes to finish"}));
   }
@@ -349,8 +350,8 @@ void Coordinator::on_report(Request request) {
   proto::Report report;
   Status valid = parse_head(request.head, &report, "report");
   if (valid.ok() && !has_joined(request.from)) valid = error(Code::kInvalid, "node {} has not joined", request.from);
-  if (valid.ok() && report.sequence() > nodes_[request.from].reports_seen) {
-    nodes_[request.from].reports_seen = report.sequence();
+  if (valid.ok() && report.sequence() > at(request.from).reports_seen) {
+    at(request.from).reports_seen = report.sequence();
     if (on_report_) on_report_(request.from, std::string(text_of(request.body.bytes())));
   }
   tasks_.spawn(acknowledge(std::move(request), std::move(valid), {}));

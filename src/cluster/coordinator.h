@@ -50,6 +50,14 @@ class Coordinator {
   // What the answers to barriers that are passed from now on say.
   void decide(std::string note) { note_ = std::move(note); }
 
+  // What is still to be said to others when the nodes have left: runs before the Io stops, and must end by itself. Set
+  // before `gather`.
+  using AtEnd = std::function<Task<>(Status verdict)>;
+  void at_end(AtEnd run) { at_end_ = std::move(run); }
+
+  // Where a node that has joined can be reached.
+  const std::string& address_of(Peer peer) const { return at(peer).address; }
+
   // For those who see what messages do not tell. The first failure is the job's.
   void fail(Status why);
   // The node's process ended, and how. Nobody waits for its last words then.
@@ -101,7 +109,9 @@ class Coordinator {
   void suspect(Status failure);
   void settle(Status verdict);
   bool all_gone() const;
-  bool has_joined(Peer peer) const { return layout_.contains(peer) && nodes_[peer].joined; }
+  Node& at(Peer peer) { return nodes_[layout_.index_of(peer)]; }
+  const Node& at(Peer peer) const { return nodes_[layout_.index_of(peer)]; }
+  bool has_joined(Peer peer) const { return layout_.contains(peer) && at(peer).joined; }
   std::vector<Peer> peers() const;
 
   Io& io_;
@@ -110,9 +120,10 @@ class Coordinator {
   const std::string job_text_;
   const OnReport on_report_;
 
-  std::vector<Node> nodes_;  // by id; the coordinator's own place stays unused
+  std::vector<Node> nodes_;  // by their place in the layout; the coordinator's own stays unused
   std::map<std::string, BarrierState> barriers_;
   std::string note_;
+  AtEnd at_end_;
   bool gathered_ = false;
   bool stopping_ = false;
 

@@ -7,9 +7,9 @@
 namespace talweg {
 
 Role Layout::role_of(Peer node) const {
-  CHECK(contains(node));
-  if (node == kCoordinatorNode) return Role::kCoordinator;
-  return node <= shards ? Role::kServer : Role::kWorker;
+  CHECK(contains(node) || is_shard(node));
+  if (node == base) return Role::kCoordinator;
+  return is_shard(node) ? Role::kServer : Role::kWorker;
 }
 
 uint32_t Layout::rank_of(Peer node) const {
@@ -18,7 +18,7 @@ uint32_t Layout::rank_of(Peer node) const {
     case Role::kServer: return node - 1;
     case Role::kWorker: break;
   }
-  return node - 1 - shards;
+  return node - first_worker();
 }
 
 Peer Layout::shard(uint32_t rank) const {
@@ -28,11 +28,11 @@ Peer Layout::shard(uint32_t rank) const {
 
 Peer Layout::worker(uint32_t rank) const {
   CHECK(rank < workers);
-  return 1 + shards + rank;
+  return first_worker() + rank;
 }
 
 std::string Layout::name_of(Peer node) const {
-  if (!contains(node)) return fmt::format("node {}", node);
+  if (!contains(node) && !is_shard(node)) return fmt::format("node {}", node);
   switch (role_of(node)) {
     case Role::kCoordinator: return "coordinator";
     case Role::kServer: return fmt::format("server {}", rank_of(node));

@@ -25,6 +25,29 @@ TEST(Layout, a_job_without_servers_has_its_workers_from_node_1) {
   EXPECT_EQ(layout.rank_of(2), 1u);
 }
 
+TEST(Layout, a_job_on_a_server_group_has_a_block_of_ids_and_the_groups_shards) {
+  const Layout layout{.shards = 2, .workers = 3, .base = 40};
+  EXPECT_EQ(layout.nodes(), 4u);
+  EXPECT_EQ(layout.coordinator(), 40u);
+  EXPECT_EQ(layout.shard(1), 2u);
+  EXPECT_EQ(layout.worker(2), 43u);
+  EXPECT_EQ(layout.rank_of(43), 2u);
+  EXPECT_EQ(layout.index_of(43), 3u);
+  EXPECT_EQ(layout.role_of(40), Role::kCoordinator);
+  EXPECT_EQ(layout.name_of(41), "worker 0");
+  EXPECT_EQ(layout.name_of(2), "server 1") << "whom an error may name";
+  EXPECT_EQ(layout.name_of(0), "node 0") << "the group's coordinator";
+  EXPECT_EQ(layout.name_of(44), "node 44");
+  for (Peer other : {0u, 1u, 2u, 39u, 44u}) EXPECT_FALSE(layout.contains(other)) << other << " is not of this job";
+}
+
+TEST(Layout, a_server_group_has_no_workers) {
+  const Layout layout{.shards = 2, .workers = 0};
+  EXPECT_EQ(layout.nodes(), 3u);
+  EXPECT_EQ(layout.role_of(2), Role::kServer);
+  EXPECT_FALSE(layout.contains(3));
+}
+
 TEST(Layout, nodes_are_named_by_role_and_rank) {
   const Layout layout{.shards = 2, .workers = 3};
   EXPECT_EQ(layout.name_of(0), "coordinator");

@@ -23,9 +23,9 @@ Task<Result<proto::Welcome>> Member::join(Identity identity) {
   Result<Answer<proto::Welcome>> answer = co_await call<proto::Welcome>(io_, request, join, deadline);
   if (!answer.ok()) co_return answer.status();
   const proto::Welcome& welcome = answer->head;
-  for (int peer = 0; peer < welcome.addresses_size(); ++peer) {
-    const Peer node = static_cast<Peer>(peer);
-    if (node != io_.self() && node != coordinator_) io_.learn(node, welcome.addresses(peer));
+  for (int i = 1; i < welcome.addresses_size(); ++i) {
+    const Peer node = coordinator_ + static_cast<Peer>(i);
+    if (node != io_.self()) io_.learn(node, welcome.addresses(i));
   }
   co_return welcome;
 }

@@ -9,6 +9,9 @@ namespace talweg::services {
 constexpr Service kJoin = 1;
 constexpr Service kBarrier = 2;
 constexpr Service kReport = 3;
+constexpr Service kLease = 4;
+constexpr Service kRenewLease = 5;
+constexpr Service kReleaseLease = 6;
 // store/
 constexpr Service kPull = 16;
 constexpr Service kPush = 17;

@@ -93,13 +93,13 @@ class GeneratedBatches final : public StreamedBatches {
 class FedBatches final : public StreamedBatches {
  public:
   FedBatches(Io& io, const JobConfig& job, uint32_t rank, BusyMeter& busy)
-      : StreamedBatches(job), io_(io), busy_(busy), rank_(rank) {}
+      : StreamedBatches(job), io_(io), busy_(busy), rank_(rank), coordinator_(job.distribute.layout().coordinator()) {}
 
   Task<Status> fill(uint64_t, int64_t step, Share* share) override {
     proto::FeedRequest head;
     head.set_step(step);
     head.set_rank(rank_);
-    Call request{.to = kCoordinatorNode, .service = services::kFeed};
+    Call request{.to = coordinator_, .service = services::kFeed};
     request.own_reply = true;
     // A stream may be silent for as long as it likes; that the coordinator is alive is seen by its beats.
     const Deadline deadline{Time::max(), "the stream's next rows", step};
@@ -121,6 +121,7 @@ class FedBatches final : public StreamedBatches {
   Io& io_;
   BusyMeter& busy_;
   const uint32_t rank_;
+  const Peer coordinator_;
   BatchBuilder builder_;
   std::vector<uint64_t> rows_;
 };

@@ -188,6 +188,24 @@ struct TrainConfig {
   }
 };
 
+// What a server group gave the job: part of the job as its nodes know it, not of the job file.
+struct LeaseConfig {
+  uint64_t job = 0;
+  uint64_t nonce = 0;
+  Peer first = 1;
+  Duration lost_after{};
+  std::vector<std::string> shards;
+
+  template <class Fields>
+  void fields(Fields& f) {
+    f("job", job, "the job's id on the shards", at_least(0));
+    f("nonce", nonce, "what shows that the lease is this job's", at_least(0));
+    f("first", first, "the coordinator's id; the workers' come after it", at_least(1));
+    f("lost_after", lost_after, "the group is lost when nothing was heard of it for so long");
+    f("shards", shards, "their addresses");
+  }
+};
+
 struct DistributeConfig {
   Topology topology = Topology::kStore;
   Sync sync;
@@ -202,6 +220,8 @@ struct DistributeConfig {
   Launch launch = Launch::kProcesses;
   Wire transport = Wire::kShm;
   std::string listen = "127.0.0.1:0";
+  std::string group;
+  std::optional<LeaseConfig> lease;
 
   template <class Fields>
   void fields(Fields& f) {
@@ -221,8 +241,12 @@ struct DistributeConfig {
     f("launch", launch, "processes (of this host), threads (of this process), manual (you start the nodes)");
     f("transport", transport, "between processes: shm (this host only), tcp");
     f("listen", listen, "tcp: where the coordinator listens; port 0 lets the system choose");
+    f("group", group,
+      "address of a standing server group (talweg group), which then holds the parameters; the job has no servers, and "
+      "the group's transport");
+    f("lease", lease, "given by the group");
   }
-  Layout layout() const { return {.shards = servers * shards_per_server, .workers = workers}; }
+  Layout layout() const;
   Status check() const;
   // The part of a step's rows whose gradients are waited for.
   double counted_share() const {
@@ -270,6 +294,28 @@ struct JobConfig {
   // What single fields cannot tell.
   Status check(const std::string& file) const;
 };
+
+// Replaces a single setting ("train.epochs=3") in a file's tree.
+Status apply_setting(YAML::Node root, const std::string& setting);
+
+// The tree of a file of settings (no path: an empty one), single settings replaced. Each of these is read by itself
+// first: an error then names the one that is wrong, and not the file.
+template <class Config>
+Result<YAML::Node> settings_tree(const std::string& path, const std::vector<std::string>& settings) {
+  YAML::Node node(YAML::NodeType::Map);
+  if (!path.empty()) {
+    ASSIGN(const std::string text, read_text_file(path));
+    ASSIGN(const YAML::Node parsed, parse_yaml(text, path));
+    if (!parsed.IsNull()) node.reset(parsed);
+  }
+  for (const auto& setting : settings) {
+    const YAML::Node alone(YAML::NodeType::Map);
+    TRY(apply_setting(alone, setting));
+    TRY(config_from_yaml<Config>(alone, "--set " + setting).status());
+  }
+  for (const auto& setting : settings) TRY(apply_setting(node, setting));
+  return node;
+}
 
 // Reads a job file, replaces single settings ("train.epochs=3"), and makes its paths relative to the file absolute.
 Result<JobConfig> load_job(const std::string& path, const std::vector<std::string>& settings);

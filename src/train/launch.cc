@@ -20,13 +20,13 @@
 namespace talweg {
 namespace {
 
-std::string new_secret() {
-  std::array<unsigned char, 16> bytes{};
-  CHECK(::getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
-  std::string text;
-  for (unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
-  return text;
+uint64_t random_number() {
+  uint64_t number = 0;
+  CHECK(::getrandom(&number, sizeof number, 0) == static_cast<ssize_t>(sizeof number));
+  return number;
 }
+
+std::string new_secret() { return fmt::format("{:016x}{:016x}", random_number(), random_number()); }
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -34,18 +34,15 @@ std::string host_name() {
   return name.data();
 }
 
-// Spinning pays only while every node has a core to itself.
-Duration spin_for(uint32_t busy_nodes) {
-  return busy_nodes <= std::thread::hardware_concurrency() ? Duration(microseconds(50)) : Duration(0);
+// Spinning pays only while every node has a core to itself, which nobody knows of a group that jobs share.
+Duration spin_for(const Layout& layout) {
+  const bool shared = layout.uses_group() || layout.workers == 0;
+  return !shared && layout.shards + layout.workers <= std::thread::hardware_concurrency() ? Duration(microseconds(50))
+                                                                                          : Duration(0);
 }
 
 HostIoOptions io_options(Peer self, const std::string& secret, const JobConfig& job, ComputePool* pool) {
-  const Layout layout = job.distribute.layout();
-  return {.self = self,
-          .job = secret,
-          .seed = job.train.seed,
-          .spin = spin_for(layout.shards + layout.workers),
-          .pool = pool};
+  return {.self = self, .job = secret, .seed = job.train.seed, .spin = spin_for(job.distribute.layout()), .pool = pool};
 }
 
 Result<std::unique_ptr<Transport>> make_transport(Wire wire, const std::string& listen, HostIo& io) {
@@ -75,18 +72,17 @@ class BlockedInterrupts {
   sigset_t signals_{}, before_{};
 };
 
-// Turns the blocked signals into an orderly end of the job, for as long as it lives.
+// Turns the blocked signals into an orderly end of the job or group, for as long as it lives.
 class Interrupts {
  public:
-  Interrupts(const BlockedInterrupts& blocked, HostIo& io, CoordinatorNode& coordinator) {
-    thread_ = std::thread([this, &blocked, &io, &coordinator] {
+  Interrupts(const BlockedInterrupts& blocked, HostIo& io, std::function<void(Status)> interrupt) {
+    thread_ = std::thread([this, &blocked, &io, interrupt = std::move(interrupt)] {
       const timespec pause{0, 100'000'000};
       while (!done_) {
         const int signal = ::sigtimedwait(&blocked.signals(), nullptr, &pause);
         if (signal <= 0 || done_) continue;
-        io.from_outside([&coordinator, signal] {
-          coordinator.interrupt(error(Code::kCancelled, "interrupted ({})", ::strsignal(signal)));
-        });
+        io.from_outside(
+            [interrupt, signal] { interrupt(error(Code::kCancelled, "interrupted ({})", ::strsignal(signal))); });
       }
     });
   }
@@ -102,7 +98,7 @@ class Interrupts {
 };
 
 // The nodes of one process: ids from `first` on.
-struct Group {
+struct NodeRange {
   Peer first;
   uint32_t count;
 };
@@ -118,7 +114,7 @@ class Children {
   }
 
   Status start(const std::string& executable, const std::vector<std::string>& arguments, const std::string& secret,
-               Group group) {
+               NodeRange range) {
     std::vector<char*> argv;
     for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
@@ -135,7 +131,7 @@ class Children {
       ::_exit(127);
     }
     const std::lock_guard lock(mutex_);
-    running_[pid] = group;
+    running_[pid] = range;
     return {};
   }
 
@@ -145,18 +141,18 @@ class Children {
       int status = 0;
       for (pid_t pid; (pid = ::waitpid(-1, &status, 0)) > 0 || errno == EINTR;) {
         if (pid <= 0) continue;
-        Group group{};
+        NodeRange range{};
         {
           const std::lock_guard lock(mutex_);
           const auto found = running_.find(pid);
           if (found == running_.end()) continue;
-          group = found->second;
+          range = found->second;
           running_.erase(found);
         }
         if (finished_) continue;
-        const Status how = describe(pid, group.first, status);
-        io.from_outside([&coordinator, group, how] {
-          for (uint32_t i = 0; i < group.count; ++i) coordinator.exited(group.first + i, how);
+        const Status how = describe(pid, range.first, status);
+        io.from_outside([&coordinator, range, how] {
+          for (uint32_t i = 0; i < range.count; ++i) coordinator.exited(range.first + i, how);
         });
       }
     });
@@ -171,7 +167,7 @@ class Children {
  private:
   void kill_all() {
     const std::lock_guard lock(mutex_);
-    for (auto& [pid, group] : running_) ::kill(pid, SIGKILL);
+    for (auto& [pid, range] : running_) ::kill(pid, SIGKILL);
   }
   bool any_running() {
     const std::lock_guard lock(mutex_);
@@ -195,7 +191,7 @@ class Children {
   const BlockedInterrupts& blocked_;
   const std::string log_path_;
   std::mutex mutex_;
-  std::map<pid_t, Group> running_;
+  std::map<pid_t, NodeRange> running_;
   std::atomic<bool> finished_{false};
   std::thread watcher_;
 };
@@ -208,7 +204,7 @@ JobResult failed(Status why) {
 
 JobResult run_coordinator(const BlockedInterrupts& blocked, HostIo& io, CoordinatorNode& coordinator) {
   JobResult result;
-  const Interrupts interrupts(blocked, io, coordinator);
+  const Interrupts interrupts(blocked, io, [&](Status why) { coordinator.interrupt(std::move(why)); });
   io.run(coordinator.run(&result));
   return result;
 }
@@ -224,7 +220,8 @@ JobResult launch_threads(const JobConfig& job, const TrainingData& data, LaunchO
   coordinator_io.add(inproc::make_transport(hub, "0", coordinator_io.bell()));
 
   const NodeContext context{Identity(static_cast<uint64_t>(::getpid()), host_name()), options.parts,
-                            [&data](const JobConfig&) -> Result<TrainingData> { return data; }, job.cluster};
+                            [&data](const JobConfig&) -> Result<TrainingData> { return data; }, job.cluster,
+                            kCoordinatorNode};
   std::vector<std::thread> threads;
   for (Peer id = 1; id < layout.nodes(); ++id) {
     threads.emplace_back([&, id] {
@@ -240,54 +237,87 @@ JobResult launch_threads(const JobConfig& job, const TrainingData& data, LaunchO
   return result;
 }
 
-// A server process runs one shard per core it uses; a worker process is one node.
-std::vector<Group> process_groups(const DistributeConfig& distribute) {
-  std::vector<Group> groups;
-  for (uint32_t i = 0; i < distribute.servers; ++i) {
-    groups.push_back({1 + i * distribute.shards_per_server, distribute.shards_per_server});
-  }
-  for (uint32_t i = 0; i < distribute.workers; ++i) groups.push_back({distribute.layout().worker(i), 1});
-  return groups;
+std::vector<NodeRange> server_processes(uint32_t servers, uint32_t shards_per_server) {
+  std::vector<NodeRange> ranges;
+  for (uint32_t i = 0; i < servers; ++i) ranges.push_back({1 + i * shards_per_server, shards_per_server});
+  return ranges;
 }
 
-std::vector<std::string> node_command(const Group& group, const std::string& address, const JobConfig& job,
-                                      const std::string& log_path) {
+// A server process runs one shard per core it uses; a worker process is one node.
+std::vector<NodeRange> processes_of(const DistributeConfig& distribute) {
+  const Layout layout = distribute.layout();
+  std::vector<NodeRange> ranges;
+  if (!layout.uses_group()) ranges = server_processes(distribute.servers, distribute.shards_per_server);
+  for (uint32_t i = 0; i < distribute.workers; ++i) ranges.push_back({layout.worker(i), 1});
+  return ranges;
+}
+
+std::vector<std::string> node_command(const NodeRange& range, const std::string& address, const Layout& layout,
+                                      const ClusterConfig& cluster) {
   std::vector<std::string> command = {"talweg",         "node",
                                       "--coordinator",  address,
-                                      "--id",           std::to_string(group.first),
-                                      "--count",        std::to_string(group.count),
-                                      "--join-timeout", format_duration(job.cluster.join_timeout)};
-  const Layout layout = job.distribute.layout();
-  if (spin_for(layout.shards + layout.workers) > Duration(0)) command.push_back("--own-cores");
-  if (!log_path.empty()) command.insert(command.end(), {"--log", log_path});
+                                      "--id",           std::to_string(range.first),
+                                      "--count",        std::to_string(range.count),
+                                      "--join-timeout", format_duration(cluster.join_timeout)};
+  if (layout.uses_group()) {
+    command.insert(command.end(), {"--coordinator-id", std::to_string(layout.coordinator())});
+  }
+  if (spin_for(layout) > Duration(0)) command.push_back("--own-cores");
   return command;
+}
+
+void add_log(const std::string& log_path, std::vector<std::string>* command) {
+  if (!log_path.empty()) command->insert(command->end(), {"--log", log_path});
 }
 
 std::string told_commands(const JobConfig& job, const std::string& address, const std::string& secret) {
   std::string text = fmt::format("Start these nodes, with {}={} in their environment:\n", kSecretVariable, secret);
-  for (const Group& group : process_groups(job.distribute)) {
-    for (const auto& word : node_command(group, address, job, "")) text += word + " ";
+  for (const NodeRange& range : processes_of(job.distribute)) {
+    for (const auto& word : node_command(range, address, job.distribute.layout(), job.cluster)) text += word + " ";
     if (job.distribute.transport == Wire::kTcp) text += "--listen HOST:0";
     text += "\n";
   }
   return text;
 }
 
-JobResult launch_processes(const JobConfig& job, const TrainingData& data, LaunchOptions options) {
-  const BlockedInterrupts blocked;
-  const std::string secret = new_secret();
-  HostIo io(io_options(kCoordinatorNode, secret, job, nullptr));
+// The first words with a group are said under a random id; the leased ones come with its answer.
+Result<JobConfig> with_lease(const BlockedInterrupts& blocked, const JobConfig& job, const std::string& secret) {
+  if (secret.empty()) {
+    return error(Code::kInvalid, "distribute.group: {} is not set: the group tells it", kGroupSecretVariable);
+  }
+  const Peer self = kFirstVisitorId + static_cast<Peer>(random_number() % kFirstVisitorId);
+  HostIo io({.self = self, .job = secret, .seed = random_number()});
+  const Wire wire = job.distribute.group.starts_with("shm:") ? Wire::kShm : Wire::kTcp;
+  ASSIGN(auto transport, make_transport(wire, job.distribute.listen, io));
+  io.add(std::move(transport));
+  io.learn(kCoordinatorNode, job.distribute.group);
+  const Interrupts interrupts(blocked, io, [&](Status why) { io.stop(std::move(why)); });
+  Result<JobConfig> leased = Status(Code::kUnavailable, "no answer");
+  io.run(lease_from_group(io, job, random_number() >> 1, &leased));
+  if (!leased.ok() && leased.status().code() == Code::kDeadline) {
+    return error(Code::kDeadline, "{}; does the group run, and is {} the one it told?", leased.status().message(),
+                 kGroupSecretVariable);
+  }
+  return leased;
+}
+
+JobResult launch_with(const BlockedInterrupts& blocked, const JobConfig& job, const TrainingData& data,
+                      const std::string& secret, LaunchOptions options) {
+  const Layout layout = job.distribute.layout();
+  HostIo io(io_options(layout.coordinator(), secret, job, nullptr));
+  if (layout.uses_group()) io.learn(kCoordinatorNode, job.distribute.group);
   CoordinatorNode coordinator(io, job, options.parts, data, std::move(options.events));
   auto transport = make_transport(job.distribute.transport, job.distribute.listen, io);
   if (!transport.ok()) return failed(transport.status().within("distribute.listen"));
   io.add(std::move(*transport));
-  Children children(job.distribute.layout(), blocked, options.log_path);
+  Children children(layout, blocked, options.log_path);
   if (job.distribute.launch == Launch::kManual) {
     options.say(told_commands(job, io.address(), secret));
   } else {
-    for (const Group& group : process_groups(job.distribute)) {
-      const auto command = node_command(group, io.address(), job, options.log_path);
-      const Status started = children.start(options.executable, command, secret, group);
+    for (const NodeRange& range : processes_of(job.distribute)) {
+      auto command = node_command(range, io.address(), layout, job.cluster);
+      add_log(options.log_path, &command);
+      const Status started = children.start(options.executable, command, secret, range);
       if (!started.ok()) return failed(started);
     }
     children.watch(io, coordinator.coordinator());
@@ -297,6 +327,25 @@ JobResult launch_processes(const JobConfig& job, const TrainingData& data, Launc
   return result;
 }
 
+JobResult launch_processes(const JobConfig& job, const TrainingData& data, LaunchOptions options) {
+  const BlockedInterrupts blocked;
+  if (job.distribute.group.empty()) return launch_with(blocked, job, data, new_secret(), std::move(options));
+  const std::string secret = options.group_secret;
+  const Result<JobConfig> leased = with_lease(blocked, job, secret);
+  if (!leased.ok()) return failed(leased.status());
+  return launch_with(blocked, *leased, data, secret, std::move(options));
+}
+
+// Shards must be reached from where jobs reach the coordinator.
+std::string any_port_of(const std::string& listen) { return listen.substr(0, listen.rfind(':')) + ":0"; }
+
+std::string told_group(const GroupConfig& config, const std::string& address, const std::string& secret) {
+  return fmt::format(
+      "Server group at {}: {} shards. A job uses it with distribute.group={} and {}={} in its "
+      "environment.\n",
+      address, config.layout().shards, address, kGroupSecretVariable, secret);
+}
+
 }  // namespace
 
 JobResult launch(const JobConfig& job, const TrainingData& data, LaunchOptions options) {
@@ -304,11 +353,39 @@ JobResult launch(const JobConfig& job, const TrainingData& data, LaunchOptions o
   return launch_processes(job, data, std::move(options));
 }
 
+Status launch_group(const GroupConfig& config, const GroupOptions& options) {
+  const BlockedInterrupts blocked;
+  const std::string secret = options.secret.empty() ? new_secret() : options.secret;
+  const Layout layout = config.layout();
+  HostIo io({.self = kCoordinatorNode, .job = secret, .seed = random_number()});
+  GroupNode group(io, config, [&] { options.say(told_group(config, io.address(), secret)); });
+  auto transport = make_transport(config.transport, config.listen, io);
+  if (!transport.ok()) return transport.status().within("listen");
+  io.add(std::move(*transport));
+  Children children(layout, blocked, options.log_path);
+  for (const NodeRange& range : server_processes(config.servers, config.shards_per_server)) {
+    auto command = node_command(range, io.address(), layout, config.cluster);
+    command.push_back("--group");
+    if (config.transport == Wire::kTcp) command.insert(command.end(), {"--listen", any_port_of(config.listen)});
+    add_log(options.log_path, &command);
+    TRY(children.start(options.executable, command, secret, range));
+  }
+  children.watch(io, group.coordinator());
+  Status outcome;
+  {
+    const Interrupts interrupts(blocked, io, [&](Status why) { group.end(std::move(why)); });
+    io.run(group.run(&outcome));
+  }
+  children.finish(config.cluster.lost_after);
+  return outcome;
+}
+
 Status run_node_process(const NodeProcess& process, const JobParts& parts) {
   ComputePool pool(process.count);
   ClusterConfig joining;
   joining.join_timeout = process.join_timeout;
-  const NodeContext context{Identity(static_cast<uint64_t>(::getpid()), host_name()), parts, &open_data, joining};
+  const NodeContext context{Identity(static_cast<uint64_t>(::getpid()), host_name()), parts, &open_data, joining,
+                            process.coordinator_id};
   std::vector<Status> outcomes(process.count);
   std::vector<std::thread> threads;
   for (uint32_t i = 0; i < process.count; ++i) {
@@ -318,7 +395,7 @@ Status run_node_process(const NodeProcess& process, const JobParts& parts) {
                  .seed = process.first + i,
                  .spin = process.shares_cores ? Duration(0) : Duration(microseconds(50)),
                  .pool = &pool});
-      io.learn(kCoordinatorNode, process.coordinator);
+      io.learn(process.coordinator_id, process.coordinator);
       const Wire wire = process.coordinator.starts_with("shm:") ? Wire::kShm : Wire::kTcp;
       auto transport = make_transport(wire, process.listen, io);
       if (!transport.ok()) {
@@ -326,7 +403,7 @@ Status run_node_process(const NodeProcess& process, const JobParts& parts) {
         return;
       }
       io.add(std::move(*transport));
-      io.run(run_member(io, context, &outcomes[i]));
+      io.run(process.of_group ? run_group_member(io, context, &outcomes[i]) : run_member(io, context, &outcomes[i]));
     });
   }
   for (auto& thread : threads) thread.join();

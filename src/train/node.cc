@@ -34,14 +34,6 @@ bool reaches(const EpochResult& result, const TargetConfig& target) {
 // The log says who waits for whom, for what and how long, while there is still time to look.
 constexpr Duration kStall = seconds(5);
 
-Task<> watch_stalls(Io& io, std::string who) {
-  while (true) {
-    const Status slept = co_await io.sleep(kStall, "the next look for stalls");
-    if (!slept.ok()) co_return;
-    for (const std::string& stall : io.stalls(kStall)) log_warning("{} is stalled: {}", who, stall);
-  }
-}
-
 template <class Real>
 Task<Status> fetch_tables(StoreClient& client, const JobConfig& job, const JobParts& parts, int64_t rounds,
                           TrainedModel* model) {
@@ -69,7 +61,7 @@ Task<Status> serve_shard(Io& io, Member& member, const JobConfig& job, uint32_t 
   StoreServer server(io, rank, layout.shards, parts, job.store);
   TaskSet serving(io);
   server.start(serving);
-  Status outcome = co_await member.barrier("ready", layout.shards + layout.workers, kReadyTimeout);
+  Status outcome = co_await member.barrier("ready", layout.nodes() - 1, kReadyTimeout);
   outcome = co_await member.leave(std::move(outcome));
   co_await serving.join();
   co_await tasks.join();
@@ -83,14 +75,14 @@ Task<Status> work(Io& io, Member& member, const JobConfig& job, uint32_t rank, c
   co_await io.compute(long_work, [&] { data = context.open_data(job); });
   if (!data.ok()) co_return data.status();
   const Layout layout = job.distribute.layout();
-  CO_TRY(co_await member.barrier("ready", layout.shards + layout.workers, kReadyTimeout));
+  CO_TRY(co_await member.barrier("ready", layout.nodes() - 1, kReadyTimeout));
   co_return co_await run_worker(io, member, job, rank, std::move(*data), context.parts);
 }
 
 Task<Status> take_part(Io& io, const JobConfig& job, const NodeContext& context) {
   const Layout layout = job.distribute.layout();
   const uint32_t rank = layout.rank_of(io.self());
-  Member member(io, job.cluster);
+  Member member(io, job.cluster, layout.coordinator());
   TaskSet tasks(io);
   member.start(tasks);
   tasks.spawn(watch_stalls(io, layout.name_of(io.self())));
@@ -105,16 +97,34 @@ Task<Status> take_part(Io& io, const JobConfig& job, const NodeContext& context)
   co_return outcome;
 }
 
+void learn_shards(Io& io, const JobConfig& job) {
+  const std::vector<std::string>& addresses = job.distribute.lease->shards;
+  for (uint32_t i = 0; i < addresses.size(); ++i) io.learn(job.distribute.layout().shard(i), addresses[i]);
+}
+
 Task<Status> join_and_take_part(Io& io, const NodeContext& context) {
-  Member joiner(io, context.joining);
+  Member joiner(io, context.joining, context.coordinator);
   auto welcome = co_await joiner.join(context.identity);
   if (!welcome.ok()) co_return welcome.status();
   auto job = job_from_text(welcome->job(), "the coordinator's job");
   if (!job.ok()) co_return job.status();
+  const Layout layout = job->distribute.layout();
+  if (layout.coordinator() != context.coordinator || !layout.contains(io.self())) {
+    co_return error(Code::kInvalid, "the coordinator's job has no node {}", io.self());
+  }
+  if (layout.uses_group()) learn_shards(io, *job);
   co_return co_await take_part(io, *job, context);
 }
 
 }  // namespace
+
+Task<> watch_stalls(Io& io, std::string who) {
+  while (true) {
+    const Status slept = co_await io.sleep(kStall, "the next look for stalls");
+    if (!slept.ok()) co_return;
+    for (const std::string& stall : io.stalls(kStall)) log_warning("{} is stalled: {}", who, stall);
+  }
+}
 
 CoordinatorNode::CoordinatorNode(Io& io, const JobConfig& job, const JobParts& parts, const TrainingData& data,
                                  JobEvents events)
@@ -127,20 +137,26 @@ CoordinatorNode::CoordinatorNode(Io& io, const JobConfig& job, const JobParts& p
       coordinator_(io, job.distribute.layout(), job.cluster, config_to_text(job),
                    [this](Peer from, const std::string& payload) { on_report(from, payload); }) {
   if (job.data.streams() && !job.data.generated) feed_.emplace(io, job);
+  if (!job.distribute.lease) return;
+  const LeaseConfig& lease = *job.distribute.lease;
+  lease_.emplace(io, lease.job, lease.nonce, lease.lost_after);
+  learn_shards(io, job);
+  coordinator_.at_end([this](Status) { return release_lease(); });
 }
 
 Task<> CoordinatorNode::run(JobResult* result) {
+  TaskSet tasks(io_);
+  if (lease_) tasks.spawn(keep_lease());
   result->status = co_await coordinator_.gather();
   if (result->status.ok()) {
     board_.start(io_.now());
-    TaskSet tasks(io_);
     if (feed_) {
       feed_->start(tasks);
       tasks.spawn(feed_workers());
     }
     result->status = co_await coordinator_.run(job_part(result));
-    co_await tasks.join();
   }
+  co_await tasks.join();
   result->epochs = board_.epochs();
   result->progress = board_.progress();
   result->workers = board_.workers();
@@ -150,6 +166,18 @@ Task<> CoordinatorNode::run(JobResult* result) {
 Task<> CoordinatorNode::feed_workers() {
   const Status outcome = co_await feed_->run();
   if (!outcome.ok()) coordinator_.fail(outcome);
+}
+
+Task<> CoordinatorNode::keep_lease() {
+  const Status ended = co_await lease_->keep();
+  if (!ended.ok() && io_.stopped().ok()) coordinator_.fail(ended);
+}
+
+// All workers have left, so nobody makes the tables anew once the group has dropped them. Without this the group drops
+// them too, when it has missed the renewals for long enough.
+Task<> CoordinatorNode::release_lease() {
+  const Status released = co_await lease_->release();
+  if (!released.ok()) log_warning("the lease of the server group was not given back: {}", released.message());
 }
 
 void CoordinatorNode::interrupt(Status why) {

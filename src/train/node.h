@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cluster/coordinator.h"
+#include "cluster/lease.h"
 #include "cluster/member.h"
 #include "store/store.pb.h"
 #include "train/feed.h"
@@ -46,6 +47,8 @@ class CoordinatorNode {
  private:
   Task<Status> job_part(JobResult* result);
   Task<> feed_workers();
+  Task<> keep_lease();
+  Task<> release_lease();
   void on_report(Peer from, const std::string& payload);
 
   Io& io_;
@@ -57,6 +60,7 @@ class CoordinatorNode {
   std::optional<RowFeed> feed_;
   bool interrupted_ = false;
   Coordinator coordinator_;
+  std::optional<LeaseKeeper> lease_;  // of a job on a server group
 };
 
 // What a server or worker needs from the process it runs in.
@@ -65,7 +69,11 @@ struct NodeContext {
   const JobParts& parts;
   std::function<Result<TrainingData>(const JobConfig&)> open_data;
   ClusterConfig joining;  // until the coordinator has told the job's own
+  Peer coordinator = kCoordinatorNode;
 };
+
+// Writes to the log who waits for whom, for what and how long, until the Io stops.
+Task<> watch_stalls(Io& io, std::string who);
 
 // A server or worker, whichever the layout says this node is. `outcome`: how the job ended.
 Task<> run_member(Io& io, const NodeContext& context, Status* outcome);

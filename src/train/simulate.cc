@@ -30,7 +30,8 @@ SimulatedRun simulate(const JobConfig& job, const TrainingData& data, const SimC
   SimulatedRun run;
   const Layout layout = job.distribute.layout();
   const NodeContext context{Identity(0, "simulated"), parts,
-                            [&data](const JobConfig&) -> Result<TrainingData> { return data; }, job.cluster};
+                            [&data](const JobConfig&) -> Result<TrainingData> { return data; }, job.cluster,
+                            kCoordinatorNode};
   std::vector<Status> outcomes(layout.nodes());
   bool coordinated = false;
   World world(config, faults);

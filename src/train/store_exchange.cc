@@ -9,7 +9,10 @@ std::vector<Peer> shard_nodes(const Layout& layout) {
 }
 
 StoreJob store_job(const JobConfig& job) {
-  return {.id = 0, .name = job.name, .workers = job.distribute.workers, .max_bytes = job.tables.quota};
+  return {.id = job.distribute.lease ? job.distribute.lease->job : 0,
+          .name = job.name,
+          .workers = job.distribute.workers,
+          .max_bytes = job.tables.quota};
 }
 
 ExchangeMeter meter_of(const StoreClient& client, int64_t rounds) {
