@@ -93,12 +93,16 @@ Status train(const TrainCommand& command, const JobConfig& job, const JobParts& 
   display.end();
   if (!result.status.ok()) {
     log_info("failed: {}", result.status.text());
+    const Status reported = run_dir.write_report(job, result);
+    if (!reported.ok()) log_info("no report: {}", reported.text());
     return result.status;
   }
   record(result.progress, "end");
   // The model first: it is worth more than its metrics.
   TRY(run_dir.write_model(result.model, job));
+  const Status reported = run_dir.write_report(job, result);
   TRY(metrics);
+  TRY(reported);
   log_info("done: model checksum {:08x}", result.model.checksum());
   fmt::print("{}", closing_table(job, result, std::filesystem::proximate(run_dir.model_path()).string()));
   return {};
@@ -191,16 +195,12 @@ int run(const SimulateCommand& command, const JobParts& parts) {
 }
 
 int run(const GenerateCommand& command) {
-  const ClickOptions options{.seed = command.seed,
-                             .features = command.features,
-                             .fields = command.nonzeros,
-                             .bias = -1.3,
-                             .weight_sd = command.signal};
-  Status written = options.validate();
+  const auto generator = command.data.generator();
+  if (!generator.ok()) return fail(generator.status());
   std::error_code failure;
   const auto folder = std::filesystem::path(command.out).parent_path();
   if (!folder.empty()) std::filesystem::create_directories(folder, failure);
-  if (written.ok()) written = write_clicks(command.out, options, command.first_row, command.rows);
+  const Status written = write_rows(command.out, **generator, command.first_row, command.data.rows);
   return written.ok() ? 0 : fail(written);
 }
 

@@ -47,12 +47,8 @@ int run(const SimulateCommand& command, const JobParts& parts);
 
 struct GenerateCommand {
   std::string out;
-  uint64_t rows = 1'000'000;
   uint64_t first_row = 0;
-  uint64_t seed = 1;
-  uint64_t features = uint64_t{1} << 20;
-  uint32_t nonzeros = 39;
-  double signal = 0.2;
+  GeneratedData data;
 };
 int run(const GenerateCommand& command);
 

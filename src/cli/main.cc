@@ -58,18 +58,50 @@ void add_simulate(CLI::App& app, int& status, const JobParts& parts) {
   sub->callback([command, &status, &parts] { status = run(*command, parts); });
 }
 
-void add_generate(CLI::App& app, int& status) {
+// One kind of sample data, with the options that count for it.
+void add_kind(CLI::App* group, int& status, GeneratedKind kind, const char* name, const char* about) {
   auto command = std::make_shared<GenerateCommand>();
-  CLI::App* group = app.add_subcommand("generate", "write sample data")->require_subcommand(1);
-  CLI::App* sub = group->add_subcommand("clicks", "clicks with a planted logistic model, as LibSVM text");
+  GeneratedData& data = command->data;
+  data.kind = kind;
+  data.rows = 1'000'000;
+  const bool ratings = kind == GeneratedKind::kRatings, fm = kind == GeneratedKind::kFm;
+  CLI::App* sub = group->add_subcommand(name, about);
+  const auto option = [&](const char* flag, auto& value, const char* help) {
+    return sub->add_option(flag, value, help)->capture_default_str();
+  };
   sub->add_option("--out", command->out, "the file")->required();
-  sub->add_option("--rows", command->rows, "how many");
-  sub->add_option("--first-row", command->first_row, "of the endless sequence that the seed gives");
-  sub->add_option("--seed", command->seed, "another seed, another planted model");
-  sub->add_option("--features", command->features, "keys are below this");
-  sub->add_option("--nonzeros", command->nonzeros, "per row");
-  sub->add_option("--signal", command->signal, "standard deviation of the planted weights");
+  option("--rows", data.rows, "how many");
+  option("--first-row", command->first_row, "of the endless sequence that the seed gives");
+  option("--seed", data.seed, "another seed, another planted model");
+  option("--features", data.features, "keys are below this")->check(CLI::PositiveNumber);
+  if (!ratings) option("--nonzeros", data.nonzeros, "per row")->check(CLI::PositiveNumber);
+  option("--signal", data.signal,
+         ratings ? "standard deviation of the users' and items' biases" : "standard deviation of the planted weights");
+  if (ratings) sub->add_option("--users", data.users, "keys below this are users, the others items; else half of them");
+  if (ratings || kind == GeneratedKind::kRegression) {
+    option("--noise", data.noise, "standard deviation of what cannot be learned")->check(CLI::NonNegativeNumber);
+  }
+  if (kind == GeneratedKind::kClasses) option("--classes", data.classes, "how many");
+  if (ratings || fm) {
+    option("--factors", data.factors, "planted factors of a key")->check(CLI::PositiveNumber);
+    option("--interaction", data.interaction, "standard deviation of what the factors add")
+        ->check(CLI::NonNegativeNumber);
+  }
+  if (fm || kind == GeneratedKind::kClicks) {
+    option("--drift", data.drift, "new keys per row, at most one per non-zero; old ones fade");
+    option("--window", data.window, "with --drift: keys that live at a time");
+  }
   sub->callback([command, &status] { status = run(*command); });
+}
+
+void add_generate(CLI::App& app, int& status) {
+  CLI::App* group =
+      app.add_subcommand("generate", "write sample data with a planted model, as LibSVM text")->require_subcommand(1);
+  add_kind(group, status, GeneratedKind::kClicks, "clicks", "clicks that a logistic model explains");
+  add_kind(group, status, GeneratedKind::kRegression, "regression", "numbers that a linear model explains");
+  add_kind(group, status, GeneratedKind::kClasses, "classes", "classes that a softmax model explains");
+  add_kind(group, status, GeneratedKind::kFm, "fm", "clicks that need pairs of keys: a factorisation machine");
+  add_kind(group, status, GeneratedKind::kRatings, "ratings", "ratings of items by users: matrix factorisation");
 }
 
 void add_bench(CLI::App& app, int& status) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/file.h"
+#include "train/report.h"
 
 namespace talweg {
 namespace {
@@ -31,13 +32,17 @@ Result<std::string> make_folder(const JobConfig& job) {
   return error(Code::kIo, "cannot make a folder for the run in {}: {}", job.runs, failure.message());
 }
 
+Status write_whole(const std::string& path, const std::string& text) {
+  ASSIGN(AtomicFile file, AtomicFile::create(path));
+  TRY(file.write(bytes_of(text)));
+  return file.commit();
+}
+
 }  // namespace
 
 Result<RunDir> RunDir::create(const JobConfig& job) {
   ASSIGN(std::string path, make_folder(job));
-  ASSIGN(AtomicFile file, AtomicFile::create(path + "/job.yaml"));
-  TRY(file.write(bytes_of(config_to_text(job))));
-  TRY(file.commit());
+  TRY(write_whole(path + "/job.yaml", config_to_text(job)));
   File metrics(std::fopen((path + "/metrics.jsonl").c_str(), "ab"), &std::fclose);
   if (metrics == nullptr) return errno_error(errno, fmt::format("cannot write {}/metrics.jsonl", path));
   return RunDir(std::move(path), std::move(metrics));
@@ -50,8 +55,7 @@ Status RunDir::write_metrics(const Progress& p, const char* event) {
                                  {"loss", p.loss},         {"bytes", p.bytes},
                                  {"messages", p.messages}, {"idle_share", p.idle_share}};
   if (p.evaluation && p.evaluation->rows > 0) {
-    line["test_loss"] = p.evaluation->loss;
-    line["auc"] = p.evaluation->auc;
+    for (const auto& [name, value] : p.evaluation->summary) line[name == "loss" ? "test_loss" : name] = value;
   }
   const std::string text = line.dump() + "\n";
   if (std::fwrite(text.data(), 1, text.size(), metrics_.get()) != text.size() || std::fflush(metrics_.get()) != 0) {
@@ -62,6 +66,10 @@ Status RunDir::write_metrics(const Progress& p, const char* event) {
 
 Status RunDir::write_model(const TrainedModel& model, const JobConfig& job) {
   return save_model(model, config_to_text(job), model_path());
+}
+
+Status RunDir::write_report(const JobConfig& job, const JobResult& result) {
+  return write_whole(path_ + "/report.json", report_text(job, result));
 }
 
 }  // namespace talweg

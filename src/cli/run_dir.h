@@ -1,4 +1,4 @@
-// The folder of one run: the resolved job, metrics as JSON lines, the model, a log.
+// The folder of one run: the resolved job, metrics as JSON lines, the model, a report, a log.
 #pragma once
 
 #include <cstdio>
@@ -21,6 +21,8 @@ class RunDir {
   // Adds a line to metrics.jsonl. A disk that is full is noticed here.
   Status write_metrics(const Progress& progress, const char* event);
   Status write_model(const TrainedModel& model, const JobConfig& job);
+  // report.json: what every worker and shard counted.
+  Status write_report(const JobConfig& job, const JobResult& result);
 
  private:
   using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;

@@ -42,7 +42,7 @@ TEST(RunDir, metrics_are_one_json_object_a_line) {
   Progress progress;
   progress.step = 3;
   ASSERT_TRUE(run->write_metrics(progress, "progress").ok());
-  progress.evaluation = EpochResult{.epoch = 0, .rows = 10, .loss = 0.5, .auc = 0.75};
+  progress.evaluation = EpochResult{.epoch = 0, .rows = 10, .loss = 0.5, .summary = {{"loss", 0.5}, {"auc", 0.75}}};
   ASSERT_TRUE(run->write_metrics(progress, "epoch").ok());
   std::istringstream lines(TempDir::read(run->path() + "/metrics.jsonl"));
   std::string line;
@@ -52,7 +52,22 @@ TEST(RunDir, metrics_are_one_json_object_a_line) {
   ASSERT_TRUE(std::getline(lines, line));
   EXPECT_EQ(nlohmann::json::parse(line).at("event"), "epoch");
   EXPECT_EQ(nlohmann::json::parse(line).at("auc"), 0.75);
+  EXPECT_EQ(nlohmann::json::parse(line).at("test_loss"), 0.5);
   EXPECT_FALSE(std::getline(lines, line));
+}
+
+TEST(RunDir, the_report_is_one_json_object_with_workers_and_shards) {
+  const TempDir dir;
+  auto run = RunDir::create(job_in(dir));
+  ASSERT_TRUE(run.ok());
+  JobResult result;
+  result.workers.resize(3);
+  result.shards.resize(2);
+  ASSERT_TRUE(run->write_report(job_in(dir), result).ok());
+  const auto report = nlohmann::json::parse(TempDir::read(run->path() + "/report.json"));
+  EXPECT_EQ(report.at("job"), "clicks");
+  EXPECT_EQ(report.at("workers").size(), 3u);
+  EXPECT_EQ(report.at("shards").size(), 2u);
 }
 
 TEST(RunDir, a_runs_folder_that_is_a_file_is_an_error_that_names_it) {

@@ -59,6 +59,76 @@ class BadJobFile(TalwegTest):
                               "train.optimizer: there is no optimizer", "did you mean 'adagrad'?")
 
 
+class BadSettings(TalwegTest):
+    """Settings that can be read, but not be meant. Each is told with its name and what would do."""
+
+    def refused(self, *settings, parts, launch="threads", begun=False):
+        with self.subTest(settings):
+            job = self.write("job.yaml", SMALL_JOB)
+            arguments = [part for setting in settings for part in ("--set", setting)]
+            result = self.run_talweg("train", job, "--quiet", "--launch", launch, *arguments)
+            self.assertEqual(result.returncode, 1)
+            self.assert_error(result, *parts)
+            self.assertEqual((self.dir / "runs").exists(), begun)
+            self.assertEqual(list(self.dir.glob("runs/*/model.talweg")), [])
+
+    def test_words_that_say_when_updates_meet(self):
+        for word in ["ssp", "ssp(x)", "ssp(2", "backup", "value()", "bsp(1)", "down"]:
+            self.refused(f"distribute.sync={word}",
+                         parts=["distribute.sync", f"'{word}' is none of", "bsp", "asp", "ssp(steps)",
+                                "backup(workers)", "value(distance)"])
+        self.refused("distribute.sync=ssp(-1)", parts=["ssp(-1)", "at least 0"])
+        self.refused("distribute.sync=value(0)", parts=["value(0)", "above 0"])
+        self.refused("distribute.sync=value(nan)", parts=["value(nan)", "above 0"])
+
+    def test_backup_workers(self):
+        self.refused("distribute.sync=backup(3)", parts=["sync: 3 of 3 workers", "at least one is needed"])
+        for settings in [["distribute.sync=backup(1)", "distribute.dense_sync=asp"],
+                         ["distribute.dense_sync=backup(1)"]]:
+            self.refused(*settings, parts=["dense_sync", "with backup workers", "leave it out"])
+        self.refused("distribute.sync=backup(1)", "distribute.push_every=2", parts=["push_every", "backup workers"])
+
+    def test_where_the_rows_come_from(self):
+        self.refused("data.stream=rows.svm", parts=["data.stream", "data.generated"])
+        self.refused("data={stream: generated}", parts=["data.stream", "data.generated"])
+        self.refused("data={stream: rows.svm, train: rows.svm}", parts=["data.stream", "data.train", "not from both"])
+        self.refused("data.format=parquet", parts=["data.format", "'parquet'", "libsvm", "criteo", "npy"])
+        self.refused("data.hash_bits=0", parts=["data.hash_bits", "at least 1"])
+        self.refused("data.hash_bits=33", parts=["data.hash_bits", "at most 32"])
+        self.refused("data.generated.kind=noise", parts=["data.generated.kind", "clicks", "ratings"])
+        self.refused("data.generated.kind=regression", "data.generated.drift=0.1", parts=["drift", "clicks and fm"])
+        self.refused("data.generated.drift=0.1", parts=["drift", "600 keys"])
+        self.refused("data.generated.kind=ratings", "data.generated.users=600", parts=["users", "no item"])
+
+    def test_optimizers_and_models(self):
+        self.refused("train.optimizer.type=adamm", parts=["train.optimizer", "did you mean 'adam", "there are", "ftrl"])
+        self.refused("train.optimizer.type=shampoo", parts=["train.optimizer", "shampoo", "dense table", "sparse"])
+        self.refused("train.optimizer.type=adam", "train.optimizer.l1=1", parts=["adam", "l1", "ftrl"])
+        self.refused("train.optimizer.schedule.type=cosine", parts=["schedule", "decay_steps"])
+        self.refused("model.type=deep", parts=["model.type", "'deep'", "there are", "logistic", "mf"])
+
+    def test_a_target_of_what_is_not_measured(self):
+        self.refused("train.target.f1=0.5", parts=["train.target.f1", "unknown key", "loss, auc, accuracy, rmse"])
+        self.refused("train.target.auc=1.5", parts=["train.target.auc", "at most 1"])
+
+    def test_rows_that_would_expire_while_they_are_used(self):
+        self.refused("tables.rows.expire_after=1s", parts=["rows.expire_after", "store.clock_timeout", "30s"],
+                     begun=True)
+
+    def test_memory_that_is_not_enough_ends_the_job_with_the_table_named(self):
+        for launch in ["threads", "processes", "simulator"]:
+            for setting in ["tables.quota=1000", "tables.quota=20000", "tables.rows.max_bytes=1000",
+                            "store.max_bytes=20000"]:
+                self.refused(setting, parts=["table 'weights'", "bytes"], launch=launch, begun=True)
+
+    def test_gradients_that_are_not_finite_can_be_taken_as_zero(self):
+        job = self.write("job.yaml", SMALL_JOB)
+        result = self.run_talweg("train", job, "--quiet", "--launch", "threads", "--set", "model.type=linear",
+                                 "--set", "train.optimizer={type: sgd, lr: 1e30}", "--set", "tables.non_finite=zero")
+        self.assert_trained(result)
+        self.assertRegex(result.stdout, r"not finite +\| \S+ gradients were made zero")
+
+
 class BadArguments(TalwegTest):
     def test_arguments_that_are_wrong(self):
         job = self.write("job.yaml", SMALL_JOB)
@@ -68,7 +138,11 @@ class BadArguments(TalwegTest):
                 (["node"], "--coordinator"), (["node", "--coordinator", "x", "--id", "0"], "--id"),
                 (["node", "--coordinator", "x", "--id", "1", "--count", "0"], "--count"),
                 (["simulate"], "scenario"), (["simulate", "x", "--seed", "no"], "--seed"),
-                (["generate"], "subcommand")]:
+                (["generate"], "subcommand"), (["generate", "clicks"], "--out"),
+                (["generate", "ratings", "--out", "x", "--nonzeros", "3"], "--nonzeros"),
+                (["generate", "clicks", "--out", "x", "--noise", "3"], "--noise"),
+                (["generate", "fm", "--out", "x", "--factors", "0"], "--factors"),
+                (["generate", "regression", "--out", "x", "--noise", "-1"], "--noise")]:
             with self.subTest(arguments):
                 self.assert_error(self.run_talweg(*arguments), part, lines=2)
 
@@ -82,6 +156,14 @@ class BadArguments(TalwegTest):
                 ("train=[", "not valid YAML")]:
             with self.subTest(setting):
                 self.assert_error(self.run_talweg("train", job, "--set", setting), f"talweg: --set {setting}:", part)
+
+    def test_rows_that_cannot_be_generated(self):
+        for arguments, part in [(["ratings", "--features", 10, "--users", 10], "users"),
+                                (["clicks", "--features", 3], "39"),
+                                (["clicks", "--features", 600, "--drift", 0.5], "drift")]:
+            with self.subTest(arguments):
+                self.assert_error(self.run_talweg("generate", *arguments, "--out", "x.svm", "--rows", 10), part)
+                self.assertFalse((self.dir / "x.svm").exists())
 
     def test_explain_prints_every_setting_with_its_meaning_and_trains_nothing(self):
         job = self.write("job.yaml", SMALL_JOB)
