@@ -17,38 +17,6 @@ YAML::Node without_line(const YAML::Node& value) { return value.IsScalar() ? YAM
 
 bool is_map_or_nothing(const YAML::Node& node) { return !node.IsDefined() || node.IsNull() || node.IsMap(); }
 
-// "train.epochs=3" into the tree.
-Status apply_setting(YAML::Node root, const std::string& setting) {
-  const size_t equals = setting.find('=');
-  std::string path = setting.substr(0, equals);
-  if (equals == std::string::npos || path.empty() || path.front() == '.' || path.back() == '.' ||
-      path.find("..") != std::string::npos) {
-    return error(Code::kInvalid, "--set {}: give key=value, as train.epochs=3", setting);
-  }
-  ASSIGN(const YAML::Node value, parse_yaml(setting.substr(equals + 1), "--set " + setting));
-  YAML::Node node = root;
-  for (size_t dot; (dot = path.find('.')) != std::string::npos && is_map_or_nothing(node);
-       path = path.substr(dot + 1)) {
-    node.reset(node[path.substr(0, dot)]);
-  }
-  if (!is_map_or_nothing(node)) {
-    return error(Code::kInvalid, "--set {}: '{}' is inside of what is a single value, not a group of settings", setting,
-                 path);
-  }
-  node[path] = without_line(value);
-  return {};
-}
-
-// Reads the settings by themselves: the error names the one that is wrong, and not the job file.
-Status check_settings(const std::vector<std::string>& settings) {
-  for (const auto& setting : settings) {
-    const YAML::Node alone(YAML::NodeType::Map);
-    TRY(apply_setting(alone, setting));
-    TRY(config_from_yaml<JobConfig>(alone, "--set " + setting).status());
-  }
-  return {};
-}
-
 DatasetOptions options_for(const DataConfig& data, const std::string& path) {
   DatasetOptions options;
   options.path = path;
@@ -193,12 +161,29 @@ void resolve_data_paths(JobConfig& job, const std::string& file) {
   if (job.data.stream != "-" && job.data.stream != "generated") make_absolute(job.data.stream, folder);
 }
 
+Status apply_setting(YAML::Node root, const std::string& setting) {
+  const size_t equals = setting.find('=');
+  std::string path = setting.substr(0, equals);
+  if (equals == std::string::npos || path.empty() || path.front() == '.' || path.back() == '.' ||
+      path.find("..") != std::string::npos) {
+    return error(Code::kInvalid, "--set {}: give key=value, as train.epochs=3", setting);
+  }
+  ASSIGN(const YAML::Node value, parse_yaml(setting.substr(equals + 1), "--set " + setting));
+  YAML::Node node = root;
+  for (size_t dot; (dot = path.find('.')) != std::string::npos && is_map_or_nothing(node);
+       path = path.substr(dot + 1)) {
+    node.reset(node[path.substr(0, dot)]);
+  }
+  if (!is_map_or_nothing(node)) {
+    return error(Code::kInvalid, "--set {}: '{}' is inside of what is a single value, not a group of settings", setting,
+                 path);
+  }
+  node[path] = without_line(value);
+  return {};
+}
+
 Result<JobConfig> load_job(const std::string& path, const std::vector<std::string>& settings) {
-  ASSIGN(const std::string text, read_text_file(path));
-  ASSIGN(YAML::Node node, parse_yaml(text, path));
-  if (node.IsNull()) node = YAML::Node(YAML::NodeType::Map);
-  TRY(check_settings(settings));
-  for (const auto& setting : settings) TRY(apply_setting(node, setting));
+  ASSIGN(const YAML::Node node, tree_with_settings<JobConfig>(path, settings));
   ASSIGN(JobConfig job, job_from_yaml(node, path));
   resolve_data_paths(job, path);
   make_absolute(job.runs, std::filesystem::current_path());

@@ -271,6 +271,23 @@ struct JobConfig {
   Status check(const std::string& file) const;
 };
 
+// "train.epochs=3" into a tree of settings.
+Status apply_setting(YAML::Node root, const std::string& setting);
+// A file's tree with single settings replaced. The error of a wrong one names that setting, and not the file.
+template <class Config>
+Result<YAML::Node> tree_with_settings(const std::string& path, const std::vector<std::string>& settings) {
+  ASSIGN(const std::string text, read_text_file(path));
+  ASSIGN(YAML::Node node, parse_yaml(text, path));
+  if (node.IsNull()) node = YAML::Node(YAML::NodeType::Map);
+  for (const auto& setting : settings) {
+    const YAML::Node alone(YAML::NodeType::Map);
+    TRY(apply_setting(alone, setting));
+    TRY(config_from_yaml<Config>(alone, "--set " + setting).status());
+    TRY(apply_setting(node, setting));
+  }
+  return node;
+}
+
 // Reads a job file, replaces single settings ("train.epochs=3"), and makes its paths relative to the file absolute.
 Result<JobConfig> load_job(const std::string& path, const std::vector<std::string>& settings);
 // Paths of data are relative to the file they stand in.
