@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "cli/display.h"
 #include "cli/run_dir.h"
+#include "data/file.h"
 #include "train/launch.h"
 #include "train/simulate.h"
 
@@ -108,6 +109,76 @@ Status train(const TrainCommand& command, const JobConfig& job, const JobParts& 
   return {};
 }
 
+// The values of "key=a,b(1,2),c": commas inside of brackets belong to a value.
+std::vector<std::string> values_of(const std::string& text) {
+  std::vector<std::string> values(1);
+  int depth = 0;
+  for (char c : text) {
+    if (std::strchr("([{", c)) ++depth;
+    if (std::strchr(")]}", c)) --depth;
+    if (c == ',' && depth == 0)
+      values.emplace_back();
+    else
+      values.back() += c;
+  }
+  return values;
+}
+
+Result<TrainingData> data_for(const Scenario& scenario, const JobParts& parts) {
+  ASSIGN(TrainingData data, open_data(scenario.workload));
+  TRY(check_job(scenario.workload, data, parts));
+  return data;
+}
+
+std::string command_for(const SimulateCommand& command, uint64_t seed) {
+  std::string line = "talweg simulate " + shell_quoted(command.scenario_file);
+  for (const std::string& setting : command.settings) line += " --set " + shell_quoted(setting);
+  return line + fmt::format(" --seed {}", seed);
+}
+
+// A value may hold commas and quotes.
+std::string csv_quoted(const std::string& value) {
+  if (value.find_first_of(",\"\n") == std::string::npos) return value;
+  std::string quoted = "\"";
+  for (char c : value) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string csv_line(const std::string& value, const RunMeasures& m) {
+  const std::string target = m.seconds_to_target ? fmt::format("{}", *m.seconds_to_target) : "";
+  return fmt::format("{},{},{},{},{},{},{},{},{},{}\n", csv_quoted(value), m.virtual_seconds, target, m.steps,
+                     m.idle_share, m.staleness, m.late, m.bytes, m.loss, m.auc);
+}
+
+// Runs the scenario with each value, and shows what comes of it. What the file expects holds for its own value only,
+// so nothing of that is checked but that the jobs do not fail.
+Status compare_values(const SimulateCommand& command, const JobParts& parts) {
+  const size_t equals = command.vary.find('=');
+  if (equals == std::string::npos || equals + 1 == command.vary.size())
+    return error(Code::kInvalid, "--vary {}: give key=value,value, as workload.distribute.workers=2,4,8", command.vary);
+  const std::string key = command.vary.substr(0, equals);
+  std::string csv = "value,virtual_seconds,seconds_to_target,steps,idle_share,staleness,late,bytes,loss,auc\n";
+  fmt::print("{:>20} {:>10} {:>10} {:>10} {:>6} {:>9} {:>8} {:>9} {:>8} {:>7}\n", key.substr(key.rfind('.') + 1),
+             "virtual s", "target s", "steps", "idle", "staleness", "late", "moved", "loss", "AUC");
+  for (const std::string& value : values_of(command.vary.substr(equals + 1))) {
+    std::vector<std::string> settings = command.settings;
+    settings.push_back(key + "=" + value);
+    ASSIGN(const Scenario scenario, load_scenario(command.scenario_file, settings));
+    ASSIGN(const TrainingData data, data_for(scenario, parts));
+    ASSIGN(const RunMeasures m, measure(scenario, data, parts));
+    const std::string target = m.seconds_to_target ? fmt::format("{:.3f}", *m.seconds_to_target) : "-";
+    fmt::print("{:>20} {:>10.3f} {:>10} {:>10.0f} {:>5.0f}% {:>9.2f} {:>8.0f} {:>9} {:>8.4f} {:>7.4f}\n", value,
+               m.virtual_seconds, target, m.steps, 100 * m.idle_share, m.staleness, m.late, human_bytes(m.bytes),
+               m.loss, m.auc);
+    std::fflush(stdout);
+    csv += csv_line(value, m);
+  }
+  if (command.csv.empty()) return {};
+  ASSIGN(AtomicFile file, AtomicFile::create(command.csv));
+  TRY(file.write(bytes_of(csv)));
+  return file.commit();
+}
+
 }  // namespace
 
 int run(const TrainCommand& command, const JobParts& parts) {
@@ -172,12 +243,14 @@ int run(const GroupCommand& command) {
 }
 
 int run(const SimulateCommand& command, const JobParts& parts) {
-  auto scenario = load_scenario(command.scenario_file);
+  if (!command.vary.empty()) {
+    const Status compared = compare_values(command, parts);
+    return compared.ok() ? 0 : fail(compared);
+  }
+  auto scenario = load_scenario(command.scenario_file, command.settings);
   if (!scenario.ok()) return fail(scenario.status());
-  auto data = open_data(scenario->workload);
+  auto data = data_for(*scenario, parts);
   if (!data.ok()) return fail(data.status());
-  const Status checked = check_job(scenario->workload, *data, parts);
-  if (!checked.ok()) return fail(checked);
   const uint64_t first = command.seed == 0 ? 1 : command.seed;
   const uint64_t last = command.seed == 0 ? static_cast<uint64_t>(scenario->seeds) : command.seed;
   for (uint64_t seed = first; seed <= last; ++seed) {
@@ -187,8 +260,7 @@ int run(const SimulateCommand& command, const JobParts& parts) {
     fmt::print("seed {}  trace {:016x}  {:.3f} s virtual  {} events{}  {}\n", seed, run.trace_hash, run.virtual_seconds,
                run.events, auc, run.job.status.ok() ? "ok" : run.job.status.text());
     if (result.held.ok()) continue;
-    fmt::print(stderr, "talweg: {}\nreproduce with: talweg simulate {} --seed {}\n", result.held.message(),
-               shell_quoted(command.scenario_file), seed);
+    fmt::print(stderr, "talweg: {}\nreproduce with: {}\n", result.held.message(), command_for(command, seed));
     return 1;
   }
   return 0;

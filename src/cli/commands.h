@@ -42,6 +42,9 @@ int run(const GroupCommand& command);
 struct SimulateCommand {
   std::string scenario_file;
   uint64_t seed = 0;  // 0: all the scenario asks for
+  std::vector<std::string> settings;
+  std::string vary;  // "workload.distribute.sync=bsp,ssp(1),asp": run once for each value and compare
+  std::string csv;   // where the comparison goes too
 };
 int run(const SimulateCommand& command, const JobParts& parts);
 

@@ -54,7 +54,13 @@ void add_simulate(CLI::App& app, int& status, const JobParts& parts) {
   auto command = std::make_shared<SimulateCommand>();
   CLI::App* sub = app.add_subcommand("simulate", "run a scenario in the simulator");
   sub->add_option("scenario", command->scenario_file, "the scenario file")->required();
-  sub->add_option("--seed", command->seed, "run this seed only")->check(CLI::PositiveNumber);
+  auto* seed = sub->add_option("--seed", command->seed, "run this seed only")->check(CLI::PositiveNumber);
+  sub->add_option("--set", command->settings, "replace a setting: --set workload.train.epochs=3");
+  auto* vary =
+      sub->add_option("--vary", command->vary,
+                      "compare values of a setting, over all seeds: --vary 'workload.distribute.sync=bsp,asp'");
+  vary->excludes(seed);
+  sub->add_option("--csv", command->csv, "write the comparison to this file too")->needs(vary);
   sub->callback([command, &status, &parts] { status = run(*command, parts); });
 }
 

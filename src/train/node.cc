@@ -132,8 +132,8 @@ CoordinatorNode::CoordinatorNode(Io& io, const JobConfig& job, const JobParts& p
       job_(job),
       parts_(parts),
       events_(std::move(events)),
-      board_(static_cast<uint64_t>(job.train.epochs), static_cast<uint64_t>(steps_of(job, data)),
-             job.distribute.workers),
+      board_(job.data.streams() ? 0 : static_cast<uint64_t>(job.train.epochs),
+             static_cast<uint64_t>(steps_of(job, data)), job.distribute.workers),
       coordinator_(io, job.distribute.layout(), job.cluster, config_to_text(job),
                    [this](Peer from, const std::string& payload) { on_report(from, payload); }) {
   if (job.data.streams() && !job.data.generated) feed_.emplace(io, job);

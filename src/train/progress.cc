@@ -18,7 +18,7 @@ Result<bool> ProgressBoard::add(Peer from, const std::string& payload, Time now)
 }
 
 Result<bool> ProgressBoard::add_evaluation(Peer from, const proto::Evaluation& part) {
-  if (part.epoch() >= epochs_) {
+  if (epochs_ > 0 && part.epoch() >= epochs_) {
     return error(Code::kCorrupt, "node {} sent its evaluation of epoch {}, but there are only {}", from, part.epoch(),
                  epochs_);
   }
@@ -80,6 +80,9 @@ Progress ProgressBoard::progress() const {
     compute += static_cast<double>(report.compute_ns());
     wait += static_cast<double>(report.wait_ns());
   }
+  // Of a stream, what has come is all there is so far.
+  p.epochs = std::max(p.epochs, p.epoch + 1);
+  p.steps = std::max(p.steps, p.step);
   if (p.seconds > 0) p.rows_per_second = static_cast<double>(p.rows) / p.seconds;
   if (loss_rows > 0) p.loss = loss_sum / static_cast<double>(loss_rows);
   if (compute + wait > 0) p.idle_share = wait / (compute + wait);

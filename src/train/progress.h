@@ -41,6 +41,7 @@ struct Progress {
 
 class ProgressBoard {
  public:
+  // No epochs: a stream's, of which nobody knows how many there will be.
   ProgressBoard(uint64_t epochs, uint64_t steps, uint32_t workers)
       : epochs_(epochs), steps_(steps), workers_(workers) {}
 
