@@ -120,7 +120,7 @@ void add_staleness(const JobResult& result, const std::vector<TableTotals>& tabl
   if (gap > 0 || (worst != nullptr && worst->largest_staleness() > 0)) {
     const bool beyond = worst->largest_staleness() + 1 == SyncMeter::kStaleness;
     rows.emplace_back("staleness",
-                      fmt::format("{:.2f} updates in the mean, {}{} at most; workers {} steps apart",
+                      fmt::format("mean {:.2f}, largest {}{} updates missed; workers up to {} steps apart",
                                   worst->mean_staleness(), worst->largest_staleness(), beyond ? " or more" : "", gap));
   }
   if (late + skipped > 0) {
@@ -132,7 +132,8 @@ void add_staleness(const JobResult& result, const std::vector<TableTotals>& tabl
 
 void add_tables(const std::vector<TableTotals>& tables, TableRows& rows) {
   for (const TableTotals& table : tables) {
-    std::string text = fmt::format("{} rows, {}", count_text(table.rows), bytes_text(table.bytes));
+    std::string text = fmt::format("{} {}, {}", count_text(table.rows), table.key_lists > 0 ? "rows" : "values",
+                                   bytes_text(table.bytes));
     if (table.expired > 0) text += fmt::format(", {} expired", count_text(table.expired));
     if (table.not_admitted > 0)
       text += fmt::format(", {} touches of keys without a row", count_text(table.not_admitted));

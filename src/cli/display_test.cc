@@ -123,7 +123,7 @@ TEST(Display, the_closing_table_tells_what_a_loose_strategy_cost) {
   result.workers[0].set_steps_skipped(5);
   expect_parts(closing_table(job, result, ""),
                {"ssp(3) (dense tables bsp), push every 4, fetch every 1, rate by staleness",
-                "0.50 updates in the mean, 2 at most; workers 3 steps apart", "7 pushes dropped, 5 steps skipped",
+                "mean 0.50, largest 2 updates missed; workers up to 3 steps apart", "7 pushes dropped, 5 steps skipped",
                 "2 gradients were made zero", "11 expired"});
 }
 

@@ -110,8 +110,10 @@ TEST(Jobs, all_jobs_together_stay_within_the_shards_memory) {
     CO_ASSERT_OK(co_await io.sleep(seconds(1)));
     const Status full = co_await client.create(dense_spec(90'000));
     EXPECT_EQ(full.code(), Code::kFull);
-    EXPECT_EQ(full.message(),
-              "table 'w' takes 720000 bytes; of the 1048576 bytes that may be taken on a shard 720000 are in use");
+    EXPECT_EQ(
+        full.message(),
+        "table 'w' takes 720000 bytes; of the 1048576 bytes that may be taken on a shard (store.max_bytes) 720000 "
+        "are in use");
     CO_ASSERT_OK(co_await client.create(dense_spec(20'000)));
     CO_ASSERT_OK(co_await client.drop_job());
     CO_ASSERT_OK(co_await io.sleep(seconds(2)));

@@ -44,7 +44,12 @@ struct StoreServer::Job {
 };
 
 StoreServer::StoreServer(Io& io, uint32_t shard, uint32_t shards, const StoreParts& parts, StoreConfig config)
-    : io_(io), shard_(shard), shards_(shards), parts_(parts), config_(config), budget_{.limit = config.max_bytes} {
+    : io_(io),
+      shard_(shard),
+      shards_(shards),
+      parts_(parts),
+      config_(config),
+      budget_{.limit = config.max_bytes, .setting = "store.max_bytes"} {
   CHECK(shard < shards);
   for (const Service service : {services::kCreateTable, services::kDropJob, services::kPull, services::kPush,
                                 services::kExport, services::kFunction, services::kStats}) {
@@ -151,8 +156,8 @@ Result<StoreServer::Job*> StoreServer::find_or_make(const proto::StoreJob& wante
   auto job = std::make_unique<Job>();
   job->name = wanted.name();
   job->workers = wanted.workers();
-  job->budget =
-      std::make_shared<MemoryBudget>(MemoryBudget{.limit = wanted.max_bytes(), .used = 0, .parent = &budget_});
+  job->budget = std::make_shared<MemoryBudget>(
+      MemoryBudget{.limit = wanted.max_bytes(), .parent = &budget_, .setting = "tables.quota"});
   return (jobs_[wanted.id()] = std::move(job)).get();
 }
 

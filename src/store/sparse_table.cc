@@ -173,10 +173,11 @@ Status SparseTableOf<Real>::check_limits(size_t count) const {
                  spec().label(), index_.size(), bytes(), count, growth, limit, kAdvice);
   }
   if (const MemoryBudget* const budget = exceeded_by(growth)) {
-    return error(Code::kFull,
-                 "{} has {} rows in {} bytes on this shard; {} new rows need {} bytes more, and of the limit of {} for "
-                 "all tables of the shard {} are in use: {}",
-                 spec().label(), index_.size(), bytes(), count, growth, budget->limit, budget->used, kAdvice);
+    return error(
+        Code::kFull,
+        "{} has {} rows in {} bytes on this shard; {} new rows need {} bytes more, and of the {} bytes that may "
+        "be taken on a shard ({}) {} are in use: {}",
+        spec().label(), index_.size(), bytes(), count, growth, budget->limit, budget->setting, budget->used, kAdvice);
   }
   return {};
 }

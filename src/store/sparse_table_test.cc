@@ -260,7 +260,7 @@ TEST(SparseTable, rows_that_expire_make_room_below_the_limit) {
 }
 
 TEST(SparseTable, tables_share_a_budget_and_give_it_back) {
-  MemoryBudget budget{.limit = 12 << 20};
+  MemoryBudget budget{.limit = 12 << 20, .setting = "a.limit"};
   auto one = make(spec_of({}, 16)), other = make(spec_of({}, 16));
   ASSERT_TRUE(one->share(budget).ok());
   ASSERT_TRUE(other->share(budget).ok());
@@ -272,7 +272,7 @@ TEST(SparseTable, tables_share_a_budget_and_give_it_back) {
     ASSERT_LE(budget.used, budget.limit);
   }
   EXPECT_EQ(outcome.code(), Code::kFull);
-  EXPECT_NE(outcome.message().find("for all tables of the shard"), std::string::npos) << outcome.message();
+  EXPECT_NE(outcome.message().find("(a.limit)"), std::string::npos) << outcome.message();
   EXPECT_EQ(other->sparse()->touch(run_of_keys(0, 100'000), Time(), rows).code(), Code::kFull);
   one.reset();
   EXPECT_EQ(budget.used, other->bytes());

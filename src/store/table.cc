@@ -49,8 +49,8 @@ Status Table::share(MemoryBudget& budget) {
   budget_ = &budget;
   if (const MemoryBudget* const full = exceeded_by(bytes())) {
     budget_ = nullptr;
-    return error(Code::kFull, "{} takes {} bytes; of the {} bytes that may be taken on a shard {} are in use",
-                 spec_.label(), bytes(), full->limit, full->used);
+    return error(Code::kFull, "{} takes {} bytes; of the {} bytes that may be taken on a shard ({}) {} are in use",
+                 spec_.label(), bytes(), full->limit, full->setting, full->used);
   }
   charge();
   return {};

@@ -45,6 +45,7 @@ struct MemoryBudget {
   uint64_t limit = 0;  // 0: none
   uint64_t used = 0;
   MemoryBudget* parent = nullptr;  // which this is a part of
+  std::string_view setting = {};   // that gave the limit, for who is told that it is reached
 };
 
 class SparseTable;

@@ -77,6 +77,22 @@ Result<std::unique_ptr<RowGenerator>> rating_generator(const GeneratedData& data
   return made_from<RatingGenerator>(rating_options(data, users));
 }
 
+// A target that is never measured would never be reached, and nobody told.
+Status check_target(const TargetConfig& target, Objective objective, const Dataset& test) {
+  if (test.rows() == 0) return Status(Code::kInvalid, "there are no held-out rows to measure it: give data.test");
+  const bool regression = objective == Objective::kRegression;
+  const bool ranked = objective == Objective::kBinary || objective == Objective::kMargin;
+  const std::string_view wrong = target.auc && !ranked           ? "auc"
+                                 : target.accuracy && regression ? "accuracy"
+                                 : target.rmse && !regression    ? "rmse"
+                                                                 : "";
+  if (wrong.empty()) return {};
+  return error(Code::kInvalid, "{}: this model is measured by {}", wrong,
+               regression ? "loss and rmse"
+               : ranked   ? "loss, auc and accuracy"
+                          : "loss and accuracy");
+}
+
 }  // namespace
 
 Status apply_setting(YAML::Node root, const std::string& setting) {
@@ -121,8 +137,12 @@ Status JobConfig::check(const std::string& file) const {
                  "{}: data.train: missing; name the file of training rows, or give data.stream or data.generated",
                  file);
   }
-  if ((data.stream == "generated") != (data.streams() && data.generated.has_value())) {
-    return error(Code::kInvalid, "{}: data.stream: generated rows need data.generated, and are then the stream", file);
+  if (data.stream == "generated" && !data.generated) {
+    return error(Code::kInvalid, "{}: data.stream: say in data.generated what is to be generated", file);
+  }
+  if (data.streams() && data.stream != "generated" && data.generated) {
+    return error(Code::kInvalid, "{}: data.stream: '{}' and data.generated cannot both be: leave one out", file,
+                 data.stream);
   }
   if (data.streams() && !data.train.empty()) {
     return error(Code::kInvalid, "{}: data.stream: the rows come from it, or from data.train, not from both", file);
@@ -229,6 +249,9 @@ Status check_job(const JobConfig& job, const TrainingData& data, const JobParts&
   ASSIGN(const auto model, parts.models.make<float>(job.model));
   if (!job.data.streams()) TRY(model->check(data.train).within("data.train"));
   TRY(model->check(data.test).within("data.test"));
+  if (job.train.target) {
+    TRY(check_target(*job.train.target, model->objective(), data.test).within("train.target"));
+  }
   TRY(parts.optimizers.make<float>(job.train.optimizer).status().within("train.optimizer"));
   const Layout layout = job.distribute.layout();
   for (const TableSpec& table : tables_of(*model, job)) {

@@ -88,7 +88,7 @@ struct GeneratedData {
     f("classes", classes, "classes: how many", at_least(2));
     f("factors", factors, "fm, ratings: planted factors of a key", at_least(1));
     f("interaction", interaction, "fm, ratings: standard deviation of what the factors add", at_least(0));
-    f("users", users, "ratings: keys below this are users, the others items; not set: half of them", at_least(1));
+    f("users", users, "ratings: keys below this are users, the others items; else half of them", at_least(1));
     f("drift", drift, "clicks, fm: new keys per row, at most one per non-zero; old ones fade", at_least(0));
     f("window", window, "with drift: keys that live at a time", at_least(1));
   }
@@ -130,9 +130,9 @@ struct DataConfig {
     f("bad_rows", bad_rows, "a line that cannot be read: stop, or skip it");
     f("max_bad_rows", max_bad_rows, "skip at most this many", at_least(0));
     f("stream", stream,
-      "learn from rows as they come, instead of train: a growing file, - for standard input, or generated; one pass");
+      "learn from rows as they come, once, instead of train: a growing file, \"-\" (standard input) or generated");
     f("stream_idle", stream_idle, "a growing file ends when it has not grown for this long; 0s: at an interrupt");
-    f("evaluate_every", evaluate_every, "stream: steps between evaluations; 0: only at the end", at_least(0));
+    f("evaluate_every", evaluate_every, "stream: steps between two evaluations; 0: only at the end", at_least(0));
   }
 };
 
@@ -179,8 +179,8 @@ struct TrainConfig {
     f("grow_every", grow_every, "epochs after which the batch grows; 0: never", at_least(0));
     f("grow_by", grow_by, "by this factor", at_least(1));
     f("online_updates", online_updates,
-      "each epoch is one step over all rows, then this many of batch rows; not set: steps of batch rows only");
-    f("clip_norm", clip_norm, "bound of the norm of a step's gradient, each worker an equal part of it; 0: none",
+      "each epoch is one step over all rows, then this many of batch rows; else steps of batch rows only");
+    f("clip_norm", clip_norm, "bound of the norm of a step's gradient, of which each worker has an equal part; 0: none",
       at_least(0));
     f("precision", precision, "of the parameters: float32, float64");
     f("optimizer", optimizer, "how the parameters change");
@@ -230,13 +230,14 @@ struct DistributeConfig {
       "when updates meet: bsp; asp; ssp(s): nobody is more than s steps ahead; backup(b): a step goes on without its b "
       "slowest workers; value(d): nobody computes with weights further than d from the present ones");
     f("dense_sync", dense_sync, "the same for dense tables, where it differs");
-    f("push_every", push_every, "steps of a worker, on a replica of its own, between two pushes", at_least(1));
-    f("fetch_every", fetch_every, "and between two fetches", at_least(1));
+    f("push_every", push_every, "a worker computes on a replica of its own and pushes after this many steps",
+      at_least(1));
+    f("fetch_every", fetch_every, "and fetches the parameters anew after this many; both 1: no replica", at_least(1));
     f("rate_by_staleness", rate_by_staleness, "asp, ssp, value: a push counts less the more updates it has missed");
     f("in_flight", in_flight, "pushes that may be under way while the next step begins", between(0, 3));
     f("intent", intent, "tell the servers a batch's keys while the one before is computed");
-    f("workers", workers, "who compute", between(1, 10'000));
-    f("servers", servers, "who hold the parameters", between(1, 1'000));
+    f("workers", workers, "nodes that compute", between(1, 10'000));
+    f("servers", servers, "processes that hold the parameters", between(1, 1'000));
     f("shards_per_server", shards_per_server, "cores a server uses, one shard on each", between(1, 256));
     f("launch", launch, "processes (of this host), threads (of this process), manual (you start the nodes)");
     f("transport", transport, "between processes: shm (this host only), tcp");

@@ -89,8 +89,8 @@ class BadSettings(TalwegTest):
         self.refused("distribute.sync=backup(1)", "distribute.push_every=2", parts=["push_every", "backup workers"])
 
     def test_where_the_rows_come_from(self):
-        self.refused("data.stream=rows.svm", parts=["data.stream", "data.generated"])
-        self.refused("data={stream: generated}", parts=["data.stream", "data.generated"])
+        self.refused("data.stream=rows.svm", parts=["data.stream", "data.generated", "leave one out"])
+        self.refused("data={stream: generated}", parts=["data.stream", "say in data.generated"])
         self.refused("data={stream: rows.svm, train: rows.svm}", parts=["data.stream", "data.train", "not from both"])
         self.refused("data.format=parquet", parts=["data.format", "'parquet'", "libsvm", "criteo", "npy"])
         self.refused("data.hash_bits=0", parts=["data.hash_bits", "at least 1"])
@@ -110,6 +110,10 @@ class BadSettings(TalwegTest):
     def test_a_target_of_what_is_not_measured(self):
         self.refused("train.target.f1=0.5", parts=["train.target.f1", "unknown key", "loss, auc, accuracy, rmse"])
         self.refused("train.target.auc=1.5", parts=["train.target.auc", "at most 1"])
+        self.refused("train.target.rmse=1", parts=["train.target: rmse", "loss, auc and accuracy"])
+        self.refused("model.type=linear", "train.target.auc=0.5", parts=["train.target: auc", "loss and rmse"])
+        self.refused("model.type=softmax", "train.target.auc=0.5", parts=["train.target: auc", "loss and accuracy"])
+        self.refused("train.target.loss=1", "data.generated.test_rows=0", parts=["train.target", "no held-out rows"])
 
     def test_rows_that_would_expire_while_they_are_used(self):
         self.refused("tables.rows.expire_after=1s", parts=["rows.expire_after", "store.clock_timeout", "30s"],
@@ -117,9 +121,10 @@ class BadSettings(TalwegTest):
 
     def test_memory_that_is_not_enough_ends_the_job_with_the_table_named(self):
         for launch in ["threads", "processes", "simulator"]:
-            for setting in ["tables.quota=1000", "tables.quota=20000", "tables.rows.max_bytes=1000",
-                            "store.max_bytes=20000"]:
-                self.refused(setting, parts=["table 'weights'", "bytes"], launch=launch, begun=True)
+            for setting, name in [("tables.quota=1000", "tables.quota"), ("tables.quota=20000", "tables.quota"),
+                                  ("store.max_bytes=20000", "store.max_bytes"),
+                                  ("tables.rows.max_bytes=1000", "rows.max_bytes")]:
+                self.refused(setting, parts=["table 'weights'", f"({name})"], launch=launch, begun=True)
 
     def test_gradients_that_are_not_finite_can_be_taken_as_zero(self):
         job = self.write("job.yaml", SMALL_JOB)
