@@ -142,12 +142,15 @@ Task<Status> Member::report_in_turn(uint64_t sequence, const std::string& payloa
   co_return answer.status();
 }
 
-Task<Status> Member::leave(Status outcome) {
+void Member::fail(Status why) {
   CHECK(started_);
-  if (phase_ == proto::PHASE_RUNNING && io_.stopped().ok()) {
-    own_failure_ = outcome;
-    change_phase(proto::PHASE_DONE, std::move(outcome));
-  }
+  if (phase_ != proto::PHASE_RUNNING || !io_.stopped().ok()) return;
+  own_failure_ = why;
+  change_phase(proto::PHASE_DONE, std::move(why));
+}
+
+Task<Status> Member::leave(Status outcome) {
+  fail(std::move(outcome));
   // The coordinator ends this wait, or its silence does: see hear_coordinator.
   while (io_.stopped().ok()) {
     static_cast<void>(co_await io_.sleep_until(Time::max(), "until the job ends"));

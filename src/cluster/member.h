@@ -58,6 +58,10 @@ class Member {
   // Gives `payload` to the job's driver, exactly once if this returns ok; in the order of the calls.
   Task<Status> report(std::string payload);
 
+  // Tells the coordinator of a failure while the node's work still waits for something: the job's end then ends that
+  // wait. `leave` must follow.
+  void fail(Status why);
+
   // Tells the coordinator that this node's part has ended, and how. Returns when the job has ended, with its outcome;
   // the node's Io is stopped then.
   Task<Status> leave(Status outcome);

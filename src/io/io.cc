@@ -84,7 +84,8 @@ void AcceptOp::finish(Status status) {
 
 std::string SleepOp::subject() const { return "sleep"; }
 void SleepOp::on_end(Status why) {
-  if (why.code() != Code::kDeadline) status_ = std::move(why);
+  // To sleep to the end is no failure; that the node stops is one, even if for a deadline.
+  if (why.code() != Code::kDeadline || !io_.stopped().ok()) status_ = std::move(why);
   complete();
 }
 

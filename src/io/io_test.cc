@@ -43,6 +43,17 @@ TEST(Io, waits_expire_each_at_its_own_time) {
   EXPECT_TRUE(third.await_resume().ok()) << "a sleep's deadline is its success";
 }
 
+TEST(Io, a_sleep_in_a_node_that_stops_for_a_deadline_fails) {
+  TestIo io;
+  SleepOp sleep = io.sleep(seconds(1)), late = io.sleep(seconds(1));
+  sleep.start();
+  io.stop(Status(Code::kDeadline, "waited too long for worker 3"));
+  late.start();
+  ASSERT_TRUE(sleep.await_ready() && late.await_ready());
+  EXPECT_EQ(sleep.await_resume().code(), Code::kDeadline);
+  EXPECT_EQ(late.await_resume().code(), Code::kDeadline);
+}
+
 TEST(Io, the_end_of_one_expired_wait_may_end_the_others) {
   TestIo io;
   std::array<std::optional<SendOp>, 4> sends;

@@ -1,6 +1,8 @@
 // Exchange: how replicas agree. A strategy is an implementation of this; the training loop knows no other difference.
 #pragma once
 
+#include <functional>
+
 #include "io/task.h"
 #include "model/model.h"
 
@@ -19,6 +21,9 @@ template <class Real>
 class Exchange {
  public:
   virtual ~Exchange() = default;
+  // Told at once when something fails that goes on behind `end`; whoever waits next is told too, but may wait long.
+  std::function<void(const Status&)> on_failure = [](const Status&) {};
+
   // Once, before the first step.
   virtual Task<Status> prepare() = 0;
   // Says what `step` will need, as early as it is known. The batch must stay as it is until the step has ended.

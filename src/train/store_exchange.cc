@@ -134,6 +134,7 @@ Task<> StoreExchange<Real>::push(Flight& flight) {
   std::vector<Task<Status>> pushes;
   for (const TableSpec& table : tables_) pushes.push_back(push_table(flight, table));
   flight.outcome = co_await all(io_, std::move(pushes));
+  if (!flight.outcome.ok()) this->on_failure(flight.outcome);
   flight.pushing = false;
   push_ended_.notify();
 }

@@ -36,6 +36,7 @@ class Worker {
       exchange_ = std::make_unique<StoreExchange<Real>>(io, job, rank, *model_);
     }
     shares_.resize(exchange_->batches_in_use() + 1);
+    exchange_->on_failure = [this](const Status& why) { member_.fail(why); };
   }
 
   Task<Status> run() {

@@ -126,6 +126,16 @@ class BadSettings(TalwegTest):
                                   ("tables.rows.max_bytes=1000", "rows.max_bytes")]:
                 self.refused(setting, parts=["table 'weights'", f"({name})"], launch=launch, begun=True)
 
+    def test_a_gradient_that_is_not_finite_ends_the_job_at_once_and_names_the_key(self):
+        job = self.write("job.yaml", SMALL_JOB)
+        for launch in ["threads", "processes"]:
+            for in_flight in ["0", "1", "3"]:
+                result = self.run_talweg("train", job, "--quiet", "--launch", launch, "--set", "model.type=linear",
+                                         "--set", "train.optimizer={type: sgd, lr: 1e30}",
+                                         "--set", f"distribute.in_flight={in_flight}")
+                self.assert_error(result, "push to table", "is not finite")
+                self.assertRegex(result.stderr, r"the gradient of (key|value) \d+ is not finite")
+
     def test_gradients_that_are_not_finite_can_be_taken_as_zero(self):
         job = self.write("job.yaml", SMALL_JOB)
         result = self.run_talweg("train", job, "--quiet", "--launch", "threads", "--set", "model.type=linear",
