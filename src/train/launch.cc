@@ -280,6 +280,9 @@ std::string told_commands(const JobConfig& job, const std::string& address, cons
   return text;
 }
 
+// Another node at the same host as the coordinator's.
+std::string any_port_of(const std::string& listen) { return listen.substr(0, listen.rfind(':')) + ":0"; }
+
 // The first words with a group are said under a random id; the leased ones come with its answer.
 Result<JobConfig> with_lease(const BlockedInterrupts& blocked, const JobConfig& job, const std::string& secret) {
   if (secret.empty()) {
@@ -288,7 +291,7 @@ Result<JobConfig> with_lease(const BlockedInterrupts& blocked, const JobConfig& 
   const Peer self = kFirstVisitorId + static_cast<Peer>(random_number() % kFirstVisitorId);
   HostIo io({.self = self, .job = secret, .seed = random_number()});
   const Wire wire = job.distribute.group.starts_with("shm:") ? Wire::kShm : Wire::kTcp;
-  ASSIGN(auto transport, make_transport(wire, job.distribute.listen, io));
+  ASSIGN(auto transport, make_transport(wire, any_port_of(job.distribute.listen), io));
   io.add(std::move(transport));
   io.learn(kCoordinatorNode, job.distribute.group);
   const Interrupts interrupts(blocked, io, [&](Status why) { io.stop(std::move(why)); });
@@ -335,9 +338,6 @@ JobResult launch_processes(const JobConfig& job, const TrainingData& data, Launc
   if (!leased.ok()) return failed(leased.status());
   return launch_with(blocked, *leased, data, secret, std::move(options));
 }
-
-// Shards must be reached from where jobs reach the coordinator.
-std::string any_port_of(const std::string& listen) { return listen.substr(0, listen.rfind(':')) + ":0"; }
 
 std::string told_group(const GroupConfig& config, const std::string& address, const std::string& secret) {
   return fmt::format(
