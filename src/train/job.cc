@@ -168,7 +168,10 @@ Status apply_setting(YAML::Node root, const std::string& setting) {
       path.find("..") != std::string::npos) {
     return error(Code::kInvalid, "--set {}: give key=value, as train.epochs=3", setting);
   }
-  ASSIGN(const YAML::Node value, parse_yaml(setting.substr(equals + 1), "--set " + setting));
+  const std::string text = setting.substr(equals + 1);
+  // In YAML a dash alone is a list of nothing; who sets one means standard input.
+  ASSIGN(const YAML::Node value,
+         text == "-" ? Result<YAML::Node>(YAML::Node(text)) : parse_yaml(text, "--set " + setting));
   YAML::Node node = root;
   for (size_t dot; (dot = path.find('.')) != std::string::npos && is_map_or_nothing(node);
        path = path.substr(dot + 1)) {
