@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
+#include <cmath>
 
 #include "golden/serial.h"
 #include "train/simulate.h"
@@ -70,18 +70,24 @@ TEST(Learning, a_planted_click_model_is_found_as_well_as_by_the_best_serial_opti
   JobConfig job = clicks_job();
   const auto data = open_data(job);
   ASSERT_TRUE(data.ok());
-  double best_serial = 0, best_here = 0;
+  double best = 0;
+  OptimizerConfig found;
   for (const char* type : {"sgd", "adagrad", "adam", "ftrl"}) {
     for (const double lr : {0.03, 0.1, 0.5}) {
       job.train.optimizer.type = type;
       job.train.optimizer.lr = lr;
       job.train.optimizer.initial_accumulator = 0.1;
-      best_serial = std::max(best_serial, serial_auc(data->test, train_serially(job, data->train)));
-      if (lr == 0.1) best_here = std::max(best_here, trained(job).epochs.back().auc);
+      const double auc = serial_auc(data->test, train_serially(job, data->train));
+      if (auc > best) found = job.train.optimizer, best = auc;
     }
   }
-  EXPECT_GT(best_serial, 0.75);
-  EXPECT_GE(best_here, best_serial - 0.002);
+  EXPECT_GT(best, 0.85);
+  job.train.optimizer = found;
+  job.train.precision = ValueType::kFloat32;
+  for (const Sync& sync : {Sync::bsp(), Sync::ssp(2), Sync::asp()}) {
+    job.distribute.sync = sync;
+    EXPECT_GE(trained(job).epochs.back().auc, best - 0.002) << sync.text() << ", " << found.type << " " << found.lr;
+  }
 }
 
 TEST(Learning, every_way_to_cut_the_rows_trains) {
@@ -131,11 +137,11 @@ TEST(Learning, growing_batches_need_fewer_updates_for_the_same_loss) {
   job.train.epochs = 6;
   job.train.batch = 20;
   const JobResult fixed = trained(job);
-  job.train.grow_every = 1;
+  job.train.grow_every = 2;
   job.train.grow_by = 2;
   const JobResult growing = trained(job);
-  EXPECT_LT(growing.workers[0].steps_done() * 2, fixed.workers[0].steps_done());
-  EXPECT_NEAR(growing.epochs.back().loss, fixed.epochs.back().loss, 0.02 * fixed.epochs.back().loss);
+  EXPECT_LT(3 * growing.workers[0].steps_done(), 2 * fixed.workers[0].steps_done());
+  EXPECT_NEAR(growing.epochs.back().loss, fixed.epochs.back().loss, 0.03 * fixed.epochs.back().loss);
 }
 
 TEST(Learning, full_batches_between_online_updates_learn) {

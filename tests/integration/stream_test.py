@@ -110,7 +110,8 @@ class Stream(TalwegTest):
         process = self.start_stream("-", *skipping, stdin=subprocess.PIPE)
         _, errors = process.communicate("".join(lines), timeout=PATIENCE_S)
         self.assertEqual(process.returncode, 1)
-        self.assertIn("41", errors)
+        self.assertIn("more than 3 bad rows", errors)
+        self.assertIn("standard input:11:", errors)
 
 
 if __name__ == "__main__":
