@@ -158,6 +158,8 @@ std::vector<uint32_t> FreeClock::missing(int64_t step) const {
 }
 
 double FreeClock::note_staleness(uint32_t rank) {
+  // A shard that holds nothing of what a worker pulls is not asked, but hears of its push: that one is not stale.
+  if (!computing_[rank]) return 1;
   const uint64_t missed = meter_.updates - seen_[rank];
   ++meter_.staleness[std::min<uint64_t>(missed, SyncMeter::kStaleness - 1)];
   if (!table_.spec().rate_by_staleness) return 1;

@@ -294,6 +294,14 @@ TEST(FreeClock, staleness_counts_the_updates_between_a_pull_and_its_push) {
   EXPECT_EQ(it.clock->meter().updates, 6u);
 }
 
+TEST(FreeClock, a_push_without_a_pull_is_not_stale) {
+  Clocked it(Sync::asp(), 2);
+  for (int64_t step = 0; step < 10; ++step) it.push(step, 0, 1);
+  it.push(0, 1, 1);
+  EXPECT_EQ(staleness_of(*it.clock), (std::vector<uint64_t>{}));
+  EXPECT_EQ(it.clock->meter().updates, 11u);
+}
+
 TEST(FreeClock, staleness_beyond_the_last_count_goes_into_it) {
   Clocked it(Sync::asp(), 2);
   it.clock->pulled(0, 1);

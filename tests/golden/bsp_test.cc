@@ -3,11 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <cstring>
-#include <unordered_map>
 
-#include "data/sampler.h"
+#include "golden/serial.h"
 #include "train/launch.h"
 #include "train/simulate.h"
 
@@ -15,7 +14,6 @@ namespace talweg {
 namespace {
 
 constexpr double kTolerance = 1e-12;
-constexpr uint64_t kBiasKey = ~uint64_t{0};
 
 JobConfig small_job(const char* optimizer, double l2) {
   JobConfig job;
@@ -37,64 +35,6 @@ JobConfig small_job(const char* optimizer, double l2) {
   return job;
 }
 
-struct Weight {
-  double value = 0, accumulator = 0.1;
-};
-using Weights = std::unordered_map<uint64_t, Weight>;
-
-double probability(const Dataset& data, uint64_t row, Weights& weights) {
-  double margin = weights[kBiasKey].value;
-  for (size_t i = 0; i < data.row_size(row); ++i) {
-    const auto [key, value] = data.entry(row, i);
-    margin += weights[key].value * value;
-  }
-  return 1 / (1 + std::exp(-margin));
-}
-
-void update(const OptimizerConfig& optimizer, double gradient, Weight& weight) {
-  gradient += optimizer.l2 * weight.value;
-  double rate = optimizer.lr;
-  if (optimizer.type == "adagrad") {
-    weight.accumulator += gradient * gradient;
-    rate /= std::sqrt(weight.accumulator) + optimizer.epsilon.value_or(1e-10);
-  }
-  weight.value -= rate * gradient;
-}
-
-// L2 reaches the weights a batch touches, and the bias always.
-void serial_step(const JobConfig& job, const Dataset& data, const std::vector<uint64_t>& rows, Weights& weights) {
-  std::unordered_map<uint64_t, double> gradients;
-  for (uint64_t row : rows) {
-    const double slope = probability(data, row, weights) - (data.label(row) > 0 ? 1 : 0);
-    gradients[kBiasKey] += slope;
-    for (size_t i = 0; i < data.row_size(row); ++i) {
-      const auto [key, value] = data.entry(row, i);
-      gradients[key] += slope * value;
-    }
-  }
-  const double mean = 1 / static_cast<double>(rows.size());
-  for (const auto& [key, gradient] : gradients) update(job.train.optimizer, gradient * mean, weights[key]);
-}
-
-Weights train_serially(const JobConfig& job, const Dataset& data) {
-  const Sampler sampler(data.rows(), static_cast<uint64_t>(job.train.batch), 1, job.train.seed);
-  Weights weights;
-  std::vector<uint64_t> rows;
-  for (uint64_t epoch = 0; epoch < static_cast<uint64_t>(job.train.epochs); ++epoch) {
-    for (uint64_t step = 0; step < sampler.steps_per_epoch(); ++step) {
-      sampler.rows_of(epoch, step, 0, &rows);
-      serial_step(job, data, rows, weights);
-    }
-  }
-  return weights;
-}
-
-std::vector<double> numbers_of(const TrainedTable& table) {
-  std::vector<double> numbers(table.values.size() / sizeof(double));
-  std::memcpy(numbers.data(), table.values.data(), table.values.size());
-  return numbers;
-}
-
 // The largest difference of any parameter; infinite when the models have different keys.
 double distance(const TrainedModel& model, const Weights& serial) {
   if (model.tables.size() != 2 || model.tables[0].keys.size() + 1 != serial.size()) return INFINITY;
@@ -111,13 +51,24 @@ double distance(const TrainedModel& model, const Weights& serial) {
 struct Algorithm {
   const char* optimizer;
   double l2;
+  ScheduleConfig schedule = {};
 };
-constexpr Algorithm kAlgorithms[] = {{"sgd", 0}, {"sgd", 0.01}, {"adagrad", 0}, {"adagrad", 0.01}};
+const ScheduleConfig kWarmCosine{.type = ScheduleType::kCosine, .warmup = 5, .decay_steps = 12, .floor = 0.1};
+const Algorithm kAlgorithms[] = {
+    {"sgd", 0},        {"sgd", 0.01},           {"adagrad", 0},
+    {"adagrad", 0.01}, {"momentum", 0.01},      {"adam", 0.01},
+    {"ftrl", 0.01},    {"sgd", 0, kWarmCosine}, {"adam", 0, {.type = ScheduleType::kInverseSqrt, .decay_steps = 4}}};
 
 TEST(Bsp, equals_serial_training_for_every_number_of_workers_and_servers) {
   const JobParts parts;
-  for (const auto& [optimizer, l2] : kAlgorithms) {
+  for (const auto& [optimizer, l2, schedule] : kAlgorithms) {
     JobConfig job = small_job(optimizer, l2);
+    job.train.optimizer.schedule = schedule;
+    if (job.train.optimizer.type == "adam") {
+      job.train.optimizer.lr = 0.05;
+      // A tiny gradient over its own root: where a sum cancels, its rounding would decide the step.
+      job.train.optimizer.epsilon = 1e-3;
+    }
     const auto data = open_data(job);
     ASSERT_TRUE(data.ok());
     const Weights serial = train_serially(job, data->train);
@@ -130,6 +81,17 @@ TEST(Bsp, equals_serial_training_for_every_number_of_workers_and_servers) {
       }
     }
   }
+}
+
+TEST(Bsp, a_schedule_changes_what_is_learned) {
+  JobConfig job = small_job("sgd", 0);
+  const auto data = open_data(job);
+  ASSERT_TRUE(data.ok());
+  const auto constant = simulate(job, *data, SimConfig{}, Faults{}, JobParts());
+  job.train.optimizer.schedule.warmup = 5;
+  const auto warmed = simulate(job, *data, SimConfig{}, Faults{}, JobParts());
+  ASSERT_TRUE(constant.job.status.ok() && warmed.job.status.ok());
+  EXPECT_NE(constant.job.model, warmed.job.model);
 }
 
 TEST(Bsp, equals_serial_training_however_the_rows_are_cut) {

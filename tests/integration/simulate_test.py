@@ -1,4 +1,5 @@
 """`talweg simulate`: what it prints, and that a failure comes with the one command that shows it again."""
+import csv
 import re
 import shlex
 
@@ -38,6 +39,28 @@ class Simulate(TalwegTest):
         self.assertEqual(again.returncode, 1)
         self.assertEqual(again.stdout, failed.stdout.splitlines(keepends=True)[-1])
         self.assertEqual(again.stderr, failed.stderr)
+
+    def test_compares_the_values_of_a_setting_in_a_table_and_a_file(self):
+        scenario = self.write("scenario.yaml", SCENARIO)
+        vary = ["--vary", "workload.distribute.sync=bsp,ssp(2),asp", "--csv", "curve.csv"]
+        result = self.run_talweg("simulate", scenario, "--set", "workload.train.epochs=2", *vary)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual([line.split()[0] for line in result.stdout.splitlines()], ["sync", "bsp", "ssp(2)", "asp"])
+        with open(self.dir / "curve.csv") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([row["value"] for row in rows], ["bsp", "ssp(2)", "asp"])
+        # Ten steps in each of two epochs, of three workers.
+        self.assertEqual([float(row["steps"]) for row in rows], [60, 60, 60])
+        self.assertEqual(float(rows[0]["staleness"]), 0)
+        self.assertGreater(float(rows[2]["staleness"]), 0)
+        self.assertEqual(rows[0]["seconds_to_target"], "")
+
+    def test_a_comparison_that_cannot_be_made_is_an_error(self):
+        scenario = self.write("scenario.yaml", SCENARIO)
+        self.assert_error(self.run_talweg("simulate", scenario, "--vary", "workload.distribute.sync"), "--vary", "key=")
+        result = self.run_talweg("simulate", scenario, "--vary", "workload.distribute.sync=bsp,never", "--csv", "c.csv")
+        self.assert_error(result, "workload.distribute.sync=never")
+        self.assertFalse((self.dir / "c.csv").exists())
 
     def test_a_scenario_that_cannot_be_read_is_an_error(self):
         self.assert_error(self.run_talweg("simulate", "none.yaml"), "none.yaml", "No such file")

@@ -89,6 +89,28 @@ TEST(Scenario, a_target_that_was_not_reached_is_found) {
   EXPECT_NE(run(scenario, 1).held.message().find("virtual time"), std::string::npos);
 }
 
+TEST(Scenario, every_other_bound_that_does_not_hold_is_found) {
+  Scenario scenario = stormy();
+  scenario.workload.distribute.sync = Sync::ssp(3);
+  scenario.workload.train.target = TargetConfig{.loss = 10, .auc = {}, .accuracy = {}, .rmse = {}};
+  scenario.expect.loss = 10;
+  scenario.expect.accuracy = 0;
+  scenario.expect.reaches_target = true;
+  scenario.expect.clock_gap = 3;
+  EXPECT_TRUE(run(scenario, 1).held.ok()) << run(scenario, 1).held.text();
+  const auto found = [&](auto change) {
+    Scenario wrong = scenario;
+    change(wrong);
+    return run(wrong, 1).held.message();
+  };
+  EXPECT_NE(found([](Scenario& s) { s.expect.loss = 0.01; }).find("loss"), std::string::npos);
+  EXPECT_NE(found([](Scenario& s) { s.expect.accuracy = 1; }).find("accuracy"), std::string::npos);
+  EXPECT_NE(found([](Scenario& s) { s.expect.rmse = 0; }).find("rmse"), std::string::npos);
+  EXPECT_NE(found([](Scenario& s) { s.expect.clock_gap = 0; }).find("steps ahead"), std::string::npos);
+  EXPECT_NE(found([](Scenario& s) { s.expect.late = 1; }).find("late"), std::string::npos);
+  EXPECT_NE(found([](Scenario& s) { s.workload.train.target->loss = 0; }).find("target"), std::string::npos);
+}
+
 TEST(Scenario, when_the_coordinator_dies_a_node_tells_the_error) {
   Scenario scenario = stormy();
   scenario.faults = {};
