@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "store/store.pb.h"
@@ -252,6 +253,47 @@ TEST(Clocks, one_job_may_have_a_table_in_step_and_another_that_is_free) {
     }
   }
   EXPECT_GT(stale, 0u);
+}
+
+// --- A slow worker's gradients
+
+Task<> descend(Io& io, StoreClient& client, TableSpec spec, int64_t steps, uint64_t* updates, uint64_t* last_large) {
+  CO_ASSERT_OK(co_await client.create(spec));
+  std::vector<double> weight(1);
+  for (int64_t step = 0; step < steps; ++step) {
+    CO_ASSERT_OK(co_await client.pull_range<double>(kDense, step, 0, weight));
+    if (std::abs(weight[0]) > 1e-3) *last_large = *updates;
+    co_await io.compute({.flops = 5e8, .bytes = 0}, [] {});
+    CO_ASSERT_OK(co_await client.push_range<double>(kDense, step, 0, weight));
+    ++*updates;
+  }
+}
+
+// Workers minimise |w|^2 / 2 from w = 1, one of them ten times slower than the others. Returns how many updates it took
+// until the weight was small and stayed so.
+uint64_t updates_to_converge(Sync sync, bool rate_by_staleness) {
+  constexpr uint32_t kWorkers = 4;
+  constexpr int64_t kSteps = 120;
+  TestStore store(kWorkers, 1);
+  store.sim.compute.slow_nodes = {store.shards};  // the first worker
+  store.sim.compute.slow_factor = 10;
+  uint64_t updates = 0, last_large = 0;
+  store.run([&](Io& io, StoreClient& client, uint32_t) -> Task<> {
+    TableSpec spec = dense_spec(1, sync);
+    spec.init = {.type = InitType::kConstant, .scale = 1};
+    spec.optimizer.lr = 0.3;
+    spec.rate_by_staleness = rate_by_staleness;
+    return descend(io, client, spec, kSteps, &updates, &last_large);
+  });
+  EXPECT_LT(last_large, updates) << "it never converged";
+  return last_large;
+}
+
+TEST(Clocks, with_rates_by_staleness_a_slow_worker_costs_fewer_updates) {
+  for (const Sync sync : {Sync::asp(), Sync::ssp(40)}) {
+    const uint64_t without = updates_to_converge(sync, false), with = updates_to_converge(sync, true);
+    EXPECT_LT(2 * with, without) << sync.text();
+  }
 }
 
 }  // namespace

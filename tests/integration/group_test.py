@@ -1,5 +1,6 @@
 """A standing server group: jobs that use it at the same time do not see each other, however they end; nor does it leave
 anything behind."""
+import itertools
 import os
 import re
 import signal
@@ -36,10 +37,12 @@ class GroupTest(TalwegTest):
     def start_job(self, file, *arguments):
         return self.start_talweg("train", self.dir / file, *self.on_group(*arguments), env=self.secret)
 
+    counter = itertools.count()
+
     def start_endless(self, file, *arguments):
         """A job that trains until something happens to it."""
         self.write(file, ENDLESS_JOB)
-        runs = f"runs-{file}"
+        runs = f"runs-{next(self.counter)}"  # an earlier job's would look like this one's
         job = self.start_job(file, "--set", f"runs={runs}", *arguments)
         trains = lambda: any(path.stat().st_size for path in self.dir.glob(f"{runs}/*/metrics.jsonl"))
         self.assertTrue(wait_until(lambda: trains() or job.poll() is not None), "the job does not train")
@@ -111,7 +114,7 @@ class Sharing(GroupTest):
             self.write("job.yaml", JOB)
             other = self.start_endless("other.yaml", "--set", "name=other")
             killed = self.start_endless("killed.yaml", "--set", "name=killed")
-            self.assert_error(self.run_job("job.yaml"), "of the limit of 5000000 for all tables of the shard")
+            self.assert_error(self.run_job("job.yaml"), "of the 5000000 bytes that may be taken on a shard (store.max_bytes)")
             killed.kill()
             killed.communicate()
             self.assertTrue(wait_until(lambda: "'killed' is lost: its tables go" in self.log(), BOUND_S), self.log())
