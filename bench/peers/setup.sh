@@ -5,5 +5,4 @@ set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 python3 -m venv "$root/build/peers"
 "$root/build/peers/bin/pip" install --quiet scikit-learn vowpalwabbit
-"$root/build/peers/bin/python" -c 'import sklearn, vowpalwabbit; print("scikit-learn", sklearn.__version__, "vowpalwabbit",
-    vowpalwabbit.__version__)'
+"$root/build/peers/bin/pip" list 2>/dev/null | grep -iE "^(scikit-learn|vowpalwabbit) "
