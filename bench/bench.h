@@ -6,6 +6,9 @@ namespace talweg::bench {
 
 int io(int rounds);
 int store(int rounds);
-int clicks(int rounds);
+int store_scale(int rounds);
+// With peers: scikit-learn and Vowpal Wabbit on the same rows, where bench/peers/setup.sh has installed them.
+int clicks(int rounds, bool peers);
+int hogwild(int rounds);
 
 }  // namespace talweg::bench

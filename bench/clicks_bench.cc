@@ -3,14 +3,19 @@
 // batches trained in a plain loop, so that the price of distribution is a ratio of one run. Held-out rows are ranked
 // here, with the model as it came back; processes and threads must give the same bits.
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "base/temp_dir.h"
 #include "bench/bench.h"
+#include "bench/clicks.h"
 #include "bench/measure.h"
 #include "data/cache.h"
 #include "data/generator.h"
@@ -21,7 +26,7 @@
 namespace talweg::bench {
 namespace {
 
-constexpr uint64_t kRows = 800'000, kTestRows = 100'000, kFeatures = uint64_t{1} << 20;
+constexpr uint64_t kRows = kClickRows, kTestRows = kClickTestRows, kFeatures = kClickFeatures;
 
 JobConfig make_job(const TempDir& folder) {
   JobConfig job;
@@ -29,7 +34,9 @@ JobConfig make_job(const TempDir& folder) {
   job.model.features = kFeatures;
   job.data.train = folder.path("train.svm");
   job.train.batch = 4096;
-  job.train.optimizer = {.type = "adagrad", .lr = 0.03};
+  // Found with 700,000 of the training rows, ranked on the others. The accumulator's start makes the first step of a
+  // rare key a small one, which is worth more than the rate: without it AdaGrad trusts a key's first row most.
+  job.train.optimizer = {.type = "adagrad", .lr = 0.1, .initial_accumulator = 6.6e-7};
   job.distribute.workers = 2;
   job.distribute.servers = 1;
   return job;
@@ -61,13 +68,8 @@ Dataset open(const std::string& path) {
 
 // --- the model that came back
 
-struct Weights {
-  std::vector<float> of_key = std::vector<float>(kFeatures);
-  float bias = 0;
-};
-
-Weights weights_of(const TrainedModel& model) {
-  Weights weights;
+ClickWeights weights_of(const TrainedModel& model) {
+  ClickWeights weights;
   const auto value = [](const TrainedTable& table, size_t i) {
     float value;
     std::memcpy(&value, table.values.data() + i * sizeof value, sizeof value);
@@ -77,18 +79,6 @@ Weights weights_of(const TrainedModel& model) {
     weights.of_key[model.tables[0].keys[i]] = value(model.tables[0], i);
   weights.bias = value(model.tables[1], 0);
   return weights;
-}
-
-double held_out_auc(const Dataset& test, const Weights& weights) {
-  Ranking ranking;
-  for (size_t row = 0; row < test.rows(); ++row) {
-    float score = weights.bias;
-    test.visit(row, [&](auto keys, std::span<const float>) {
-      for (const auto key : keys) score += weights.of_key[key];
-    });
-    ranking.add(score, test.label(row) > 0);
-  }
-  return ranking.area();
 }
 
 // --- training
@@ -124,6 +114,9 @@ Trained train_serially(const JobConfig& job, const TrainingData& data, const Dat
   require(optimizer.status());
   const size_t stride = 1 + (*optimizer)->state_per_weight();
   std::vector<float> table((kFeatures + 1) * stride);  // the bias is the last row
+  for (size_t i = 0; i < table.size(); ++i) {
+    if (i % stride > 0) table[i] = (*optimizer)->initial_state(i % stride - 1);
+  }
   float* const chunk = table.data();
   Rows<float> rows{&chunk, 31, stride, 1, 1, {}, nullptr};
 
@@ -153,7 +146,7 @@ Trained train_serially(const JobConfig& job, const TrainingData& data, const Dat
   }
   Trained trained;
   trained.seconds = trained.whole = seconds_since(start);
-  Weights weights;
+  ClickWeights weights;
   for (uint32_t key = 0; key < kFeatures; ++key) weights.of_key[key] = *rows.row(key);
   weights.bias = *rows.row(bias);
   trained.auc = held_out_auc(test, weights);
@@ -185,6 +178,64 @@ void measure_data(int rounds, const std::string& path) {
   print_row("open the cache, ms", opening.text(2));
 }
 
+// --- peers
+
+// A Python process that trains each peer once when asked to (bench/peers/clicks.py).
+class Peers {
+ public:
+  Peers(const JobConfig& job, const TempDir& folder, const ClickOptions& options) {
+    const auto build = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path().parent_path();
+    const auto python = build / "peers/bin/python", script = build.parent_path() / "bench/peers/clicks.py";
+    require(std::filesystem::exists(python) && std::filesystem::exists(script),
+            fmt::format("--peers needs {} and {}: run bench/peers/setup.sh", python.string(), script.string()));
+    const std::string test = folder.path("test.svm"), questions = folder.path("questions"),
+                      answers = folder.path("answers");
+    require(write_clicks(test, options, kRows, kTestRows));
+    for (const auto& pipe : {questions, answers}) require(::mkfifo(pipe.c_str(), 0600) == 0, "cannot make a pipe");
+    std::filesystem::create_directory(folder.path("peers"));
+    // In the background, so that it is no child of this process: launching waits for all of those.
+    const std::string command =
+        fmt::format("'{}' '{}' '{}' '{}' '{}' < '{}' > '{}' &", python.string(), script.string(), job.data.train, test,
+                    folder.path("peers"), questions, answers);
+    require(std::system(command.c_str()) == 0, "cannot start the peers");
+    questions_.open(questions);
+    answers_.open(answers);
+    peers_ = answer().at("peers").size();
+  }
+
+  void train() {
+    questions_ << std::endl;
+    for (size_t i = 0; i < peers_; ++i) {
+      const auto trained = answer();
+      Peer& peer = by_name_[trained.at("name")];
+      peer.seconds.add(trained.at("seconds"));
+      peer.auc = trained.at("auc");
+    }
+  }
+  void print() const {
+    for (const auto& [name, peer] : by_name_) {
+      print_row(name + ": epoch, s", peer.seconds.text(3));
+      print_row(name + ": AUC, held out", fmt::format("{:.4f}", peer.auc));
+    }
+  }
+
+ private:
+  struct Peer {
+    Figure seconds;
+    double auc = 0;
+  };
+  nlohmann::json answer() {
+    std::string line;
+    require(static_cast<bool>(std::getline(answers_, line)), "the peers ended early");
+    return nlohmann::json::parse(line);
+  }
+
+  std::ofstream questions_;
+  std::ifstream answers_;
+  size_t peers_ = 0;
+  std::map<std::string, Peer> by_name_;
+};
+
 struct Measured {
   Figure seconds, whole, rows, features, ratio;
   double auc = 0;
@@ -199,7 +250,7 @@ void print_training(const std::string& how, const Measured& measured) {
   print_row(how + ": AUC, held out", fmt::format("{:.4f}", measured.auc));
 }
 
-void measure_training(int rounds, const JobConfig& job, const TrainingData& data, const Dataset& test) {
+void measure_training(int rounds, const JobConfig& job, const TrainingData& data, const Dataset& test, Peers* peers) {
   const JobParts parts;
   Measured serial, processes, threads;
   const auto add = [&](Measured& measured, const Trained& trained, double serial_seconds) {
@@ -217,6 +268,7 @@ void measure_training(int rounds, const JobConfig& job, const TrainingData& data
     require(by_processes.checksum == by_threads.checksum, "processes and threads gave different models");
     // Only the order in which gradients are added up differs.
     require(std::abs(by_threads.auc - alone.auc) < 1e-3, "the distributed model ranks otherwise than the serial one");
+    if (peers != nullptr) peers->train();
     add(serial, alone, alone.seconds);
     add(processes, by_processes, alone.seconds);
     add(threads, by_threads, alone.seconds);
@@ -224,11 +276,12 @@ void measure_training(int rounds, const JobConfig& job, const TrainingData& data
   print_training("serial loop", serial);
   print_training("1 server, 2 workers, processes", processes);
   print_training("1 server, 2 workers, threads", threads);
+  if (peers != nullptr) peers->print();
 }
 
 }  // namespace
 
-int clicks(int rounds) {
+int clicks(int rounds, bool with_peers) {
   const TempDir folder;
   const JobConfig job = make_job(folder);
   const ClickOptions options{.features = kFeatures};
@@ -236,7 +289,8 @@ int clicks(int rounds) {
   print_row("800k rows x 39 features, 2^20 keys", fmt::format("median (least .. most) of {}", rounds));
   measure_data(rounds, job.data.train);
   const TrainingData data{.train = open(job.data.train), .test = {}};
-  measure_training(rounds, job, data, generate_clicks(options, kRows, kTestRows));
+  const auto peers = with_peers ? std::make_unique<Peers>(job, folder, options) : nullptr;
+  measure_training(rounds, job, data, generate_clicks(options, kRows, kTestRows), peers.get());
   return 0;
 }
 

@@ -113,14 +113,21 @@ void add_generate(CLI::App& app, int& status) {
 void add_bench(CLI::App& app, int& status) {
   CLI::App* group = app.add_subcommand("bench", "measure this machine")->require_subcommand(1);
   static int rounds = 5;
-  const auto add = [&](const char* name, const char* about, int (*bench)(int)) {
+  static bool scale = false, peers = false;
+  const auto add = [&](const char* name, const char* about, int (*bench)()) {
     CLI::App* sub = group->add_subcommand(name, about);
     sub->add_option("--rounds", rounds, "interleaved repetitions; the median is shown")->check(CLI::Range(1, 1000));
-    sub->callback([&status, bench] { status = bench(rounds); });
+    sub->callback([&status, bench] { status = bench(); });
+    return sub;
   };
-  add("io", "point to point over each driver, beside plain sockets", &bench::io);
-  add("store", "the parameter store: one shard, one worker, over each driver", &bench::store);
-  add("clicks", "click prediction: parsing, and training through the store beside a serial loop", &bench::clicks);
+  add("io", "point to point over each driver, beside plain sockets", [] { return bench::io(rounds); });
+  add("store", "the parameter store: one shard, one worker, over each driver", [] {
+    return scale ? bench::store_scale(rounds) : bench::store(rounds);
+  })->add_flag("--scale", scale, "instead: 1 to 8 shards with as many workers, a core for each");
+  add("clicks", "click prediction: parsing, and training through the store beside a serial loop", [] {
+    return bench::clicks(rounds, peers);
+  })->add_flag("--peers", peers, "and scikit-learn and Vowpal Wabbit, once bench/peers/setup.sh has installed them");
+  add("hogwild", "lock-free threads on shared weights, by their number", [] { return bench::hogwild(rounds); });
 }
 
 int talweg_main(int argc, char** argv) {
