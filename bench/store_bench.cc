@@ -167,13 +167,17 @@ class DenseLoad {
 
  private:
   static constexpr size_t kWarmUp = 3;
+  // Up to this size the time until the acknowledgement is told, above it the time until the update is made.
+  static constexpr size_t kLatencyValues = 1024;
 
   Task<> step(Times* times) {
     const auto begun = Clock::now();
     require(co_await client_.pull_range<float>(kTable, step_, 0, weights_));
     const double pulled = seconds_since(begun);
     require((co_await client_.push_range<float>(kTable, step_, 0, gradients_)).status());
-    const double pushed = seconds_since(begun);
+    const double acknowledged = seconds_since(begun);
+    require(co_await client_.read_range<float>(kTable, step_ + 1, 0, {}));
+    const double pushed = weights_.size() > kLatencyValues ? seconds_since(begun) : acknowledged;
     const float expected = -static_cast<float>(step_++);
     require(weights_.front() == expected && weights_.back() == expected, "a dense pull is stale");
     if (times == nullptr) co_return;
@@ -269,8 +273,10 @@ class SparseLoad {
     require(co_await client_.pull<float>(kTable, step_, route_, weights));
     const double pulled = seconds_since(begun);
     require((co_await client_.push<float>(kTable, step_, route_, gradients)).status());
-    const double pushed = seconds_since(begun);
     ++step_;
+    // Until the update is made: the acknowledgement comes before.
+    require(co_await client_.read<float>(kTable, step_, no_keys_, {}));
+    const double pushed = seconds_since(begun);
     for (const uint32_t key : chosen_) ++pushed_[key];
     if (times == nullptr) co_return;
     times->pull.push_back(pulled);
@@ -282,6 +288,7 @@ class SparseLoad {
   int64_t step_ = 0;
   Rng rng_{1};
   KeyRoute route_{1};
+  const KeyRoute no_keys_{1};
   std::vector<uint32_t> chosen_;
   std::vector<uint64_t> keys_;
   std::vector<float> weights_;

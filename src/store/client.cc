@@ -220,7 +220,6 @@ Task<Status> StoreClient::pull_keys_at(uint32_t shard, CreatedTable& table, prot
   head.set_with_keys(!table.known[shard].contains(hash));
   std::vector<std::byte> packed;
   Call request{.to = shards_[shard], .service = services::kPull};
-  request.priority = Priority::kUrgent;
   request.reply_into = into;
   const Deadline deadline = io_.within(config_.call_timeout, "pull", head.step());
   while (true) {
@@ -378,7 +377,6 @@ Task<Status> StoreClient::pull_values(TableId table, int64_t step, uint64_t begi
 Task<Status> StoreClient::pull_range_at(uint32_t shard, const TableSpec& spec, proto::PullRequest head,
                                         MutableBytes into) {
   Call request{.to = shards_[shard], .service = services::kPull};
-  request.priority = Priority::kUrgent;
   request.reply_into = into;
   counters_.bytes_pulled += into.size();
   const Deadline deadline = io_.within(config_.call_timeout, "pull", head.step());

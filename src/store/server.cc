@@ -257,10 +257,8 @@ Task<> StoreServer::on_pull(Request request) {
   Result<ServedPtr> found = find(head.job(), head.table());
   if (outcome.ok()) outcome = found.status();
   if (outcome.ok()) outcome = check_pull(**found, head, request.body);
-  if (outcome.ok() && !head.intent()) {
-    const std::optional<uint32_t> rank = head.training() ? std::optional(head.rank()) : std::nullopt;
-    outcome = co_await wait_for_clock(*found, head.step(), rank);
-  }
+  std::shared_ptr<const KeyList> list;
+  if (outcome.ok()) outcome = co_await look_up_and_wait(*found, head, request.body, &list);
   if (!outcome.ok()) {
     static_cast<void>(co_await refuse(request, outcome));
     co_return;
@@ -270,17 +268,9 @@ Task<> StoreServer::on_pull(Request request) {
   Buffer copied;
   Bytes values;
   proto::PullReply done;
-  if (served.spec().sparse) {
-    const auto list = rows_of(served, head, request.body);
-    if (!list.ok()) {
-      static_cast<void>(co_await refuse(request, list.status()));
-      co_return;
-    }
-    done.set_keys_needed(*list == nullptr);
-    if (*list != nullptr && !head.intent()) values = gathered(served, **list, copied);
-  } else if (!head.intent()) {
-    values = read_range(served, head, copied);
-  }
+  done.set_keys_needed(served.spec().sparse && list == nullptr);
+  if (list != nullptr && !head.intent()) values = gathered(served, *list, copied);
+  if (!served.spec().sparse && !head.intent()) values = read_range(served, head, copied);
   done.set_step(served.clock->settled());
   if (!done.keys_needed() && !head.intent()) {
     if (head.training()) served.clock->pulled(head.step(), head.rank());
@@ -289,6 +279,25 @@ Task<> StoreServer::on_pull(Request request) {
   }
   static_cast<void>(co_await reply(io_, request, done, values, reply_deadline(head.step())));
   give_buffer(std::move(copied));
+}
+
+// A worker that is early has its rows looked up while it waits: that is no part of the step's critical path then.
+Task<Status> StoreServer::look_up_and_wait(ServedPtr served, const proto::PullRequest& head, const Buffer& body,
+                                           std::shared_ptr<const KeyList>* list) {
+  const bool sparse = served->spec().sparse;
+  if (sparse && head.training()) {
+    CO_ASSIGN(*list, rows_of(*served, head, body));
+    if (*list == nullptr) co_return Status();  // the keys are asked for, and the pull comes again
+  }
+  if (head.intent()) co_return Status();
+  const std::optional<uint32_t> rank = head.training() ? std::optional(head.rank()) : std::nullopt;
+  CO_TRY(co_await wait_for_clock(served, head.step(), rank));
+  // Evaluation makes no rows, and must find those that the steps before have made; and rows may go in the meantime.
+  const bool gone = *list != nullptr && (*list)->made <= served->table->sparse()->freed_up_to();
+  if (sparse && (*list == nullptr || gone)) {
+    CO_ASSIGN(*list, rows_of(*served, head, body));
+  }
+  co_return Status();
 }
 
 Status StoreServer::check_pull(const Served& served, const proto::PullRequest& head, const Buffer& body) const {

@@ -81,6 +81,8 @@ class StoreServer {
   using ServedPtr = std::shared_ptr<Served>;
   // Until a worker's pull of the step may be answered, or (no rank) all steps before it are over.
   Task<Status> wait_for_clock(ServedPtr served, int64_t step, std::optional<uint32_t> rank);
+  Task<Status> look_up_and_wait(ServedPtr served, const proto::PullRequest& head, const Buffer& body,
+                                std::shared_ptr<const KeyList>* list);
   Status check_pull(const Served& served, const proto::PullRequest& head, const Buffer& body) const;
   // The rows of a request's keys: from the keys, or from the list they name. Null: the list is not here.
   Result<std::shared_ptr<const KeyList>> rows_of(Served& served, const proto::PullRequest& head, const Buffer& body);

@@ -212,7 +212,7 @@ struct DistributeConfig {
   std::optional<Sync> dense_sync;
   int64_t push_every = 1, fetch_every = 1;
   bool rate_by_staleness = false;
-  uint32_t in_flight = 1;
+  uint32_t in_flight = 0;
   bool intent = false;
   uint32_t workers = 1;
   uint32_t servers = 1;

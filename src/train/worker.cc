@@ -86,6 +86,9 @@ class Worker {
       if (step_ + 1 < end) beside_.spawn(make_ready(prepared = step_ + 1));
       const Batch& batch = share(step_).batch;
       CO_TRY(co_await exchange_->begin(step_, batch, &parameters_));
+      // Not beside the arithmetic too: where cores are few, that would take them from the servers. A stream's next rows
+      // may be long in coming.
+      if (!job_.data.streams()) co_await beside_.join();
       co_await compute(batch, share(step_).rows_in_all);
       auto next = co_await exchange_->end(step_, batch, &gradients_);
       if (!next.ok()) co_return next.status();
