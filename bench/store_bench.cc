@@ -168,7 +168,7 @@ class DenseLoad {
  private:
   static constexpr size_t kWarmUp = 3;
   // Up to this size the time until the acknowledgement is told, above it the time until the update is made.
-  static constexpr size_t kLatencyValues = 1024;
+  static constexpr size_t kLatencyValues = 16 << 10;
 
   Task<> step(Times* times) {
     const auto begun = Clock::now();

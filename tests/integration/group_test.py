@@ -114,7 +114,8 @@ class Sharing(GroupTest):
             self.write("job.yaml", JOB)
             other = self.start_endless("other.yaml", "--set", "name=other")
             killed = self.start_endless("killed.yaml", "--set", "name=killed")
-            self.assert_error(self.run_job("job.yaml"), "of the 5000000 bytes that may be taken on a shard (store.max_bytes)")
+            self.assert_error(self.run_job("job.yaml"),
+                              "of the 5000000 bytes that may be taken on a shard (store.max_bytes)")
             killed.kill()
             killed.communicate()
             self.assertTrue(wait_until(lambda: "'killed' is lost: its tables go" in self.log(), BOUND_S), self.log())
