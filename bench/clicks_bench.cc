@@ -36,7 +36,7 @@ JobConfig make_job(const TempDir& folder) {
   job.train.batch = 8192;
   // Found with 700,000 of the training rows, ranked on the others. The accumulator's start makes the first step of a
   // rare key a small one, which is worth more than the rate: without it AdaGrad trusts a key's first row most.
-  job.train.optimizer = {.type = "adagrad", .lr = 0.1, .initial_accumulator = 6.6e-7};
+  job.train.optimizer = {.type = "adagrad", .lr = 0.1, .initial_accumulator = 1.65e-7};
   job.distribute.workers = 2;
   job.distribute.servers = 1;
   return job;
