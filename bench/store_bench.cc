@@ -13,6 +13,7 @@
 #include "io/tcp/transport.h"
 #include "store/client.h"
 #include "store/server.h"
+#include "store/zeroed_array.h"
 
 namespace talweg::bench {
 namespace {
@@ -429,6 +430,45 @@ void sparse_rate(int rounds, uint32_t width, size_t steps) {
   print_rates(fmt::format("sparse pull x {}", width), "Mkeys/s", comparison.pull, 1);
 }
 
+// What memory alone allows: for each key a random cache line of an array as large as the index of 5 million keys, then
+// the lines of a random row, each asked for ahead, on one thread, and nothing else.
+void bare_reads(int rounds, uint32_t width, size_t steps) {
+  constexpr size_t kIndexLines = (size_t{1} << 24) * 16 / 64, kLineValues = 64 / sizeof(float), kAhead = 16;
+  const ZeroedArray<std::array<uint64_t, 8>> index(kIndexLines, Pages::kHuge);
+  const ZeroedArray<float> rows(SparseLoad::kKeys * width, Pages::kHuge);
+  for (size_t i = 0; i < kIndexLines; ++i) index[i][0] = i;
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = 1;
+  std::vector<uint64_t> lines(SparseLoad::kBatch), places(SparseLoad::kBatch);
+  std::vector<float> out(SparseLoad::kBatch * width);
+  Rng rng(1);
+  Figure rate;
+  for (int round = 0; round < rounds; ++round) {
+    double seconds = 0;
+    for (size_t step = 0; step < steps; ++step) {
+      for (uint64_t& line : lines) line = rng.below(kIndexLines);
+      for (uint64_t& place : places) place = rng.below(SparseLoad::kKeys) * width;
+      const auto begun = Clock::now();
+      uint64_t sum = 0;
+      for (size_t i = 0; i < lines.size(); ++i) {
+        if (i + kAhead < lines.size()) __builtin_prefetch(&index[lines[i + kAhead]]);
+        sum += index[lines[i]][0];
+      }
+      for (size_t i = 0; i < places.size(); ++i) {
+        for (size_t at = 0; i + kAhead < places.size() && at < width; at += kLineValues) {
+          __builtin_prefetch(&rows[places[i + kAhead] + at]);
+        }
+        std::copy_n(&rows[places[i]], width, &out[i * width]);
+      }
+      seconds += seconds_since(begun);
+      uint64_t expected = 0;
+      for (const uint64_t line : lines) expected += line;
+      require(sum == expected && out.back() == 1, "a bare read is wrong");
+    }
+    rate.add(static_cast<double>(steps * lines.size()) / seconds / 1e6);
+  }
+  fmt::print("{:<32} {:>30}\n", fmt::format("bare reads x {}, Mkeys/s", width), rate.text(1));
+}
+
 // --- scaling
 
 // A worker among several: draws its own keys, and goes its own pace, since sums of ones do not depend on their order.
@@ -554,7 +594,10 @@ int store(int rounds) {
   dense_throughput(rounds, "1 MB", 1 << 20, 200);
   dense_throughput(rounds, "16 MB", 16 << 20, 16);
   pipelined_pushes(rounds, 16 << 20, 16);
-  for (const uint32_t width : {1, 8, 64}) sparse_rate(rounds, width, 20);
+  for (const uint32_t width : {1, 8, 64}) {
+    sparse_rate(rounds, width, 20);
+    bare_reads(rounds, width, 20);
+  }
   repeated_keys();
   return 0;
 }
