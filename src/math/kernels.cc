@@ -2,6 +2,7 @@
 // instruction set.
 #include "math/kernels.h"
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -119,6 +120,14 @@ TALWEG_INLINE T dot_body(std::span<const T> x, std::span<const T> y) {
       });
 }
 
+// An exponent of ones only is an infinity or no number. There is no way out of the loop, so that it runs on vectors.
+template <class Bits, class T>
+TALWEG_INLINE bool all_finite_body(std::span<const T> x, Bits exponent) {
+  Bits found = 0;
+  for (const T value : x) found |= (std::bit_cast<Bits>(value) & exponent) == exponent ? Bits{1} : Bits{0};
+  return found == 0;
+}
+
 template <class T>
 void sigmoid_body(std::span<const T> in, std::span<T> out) {
   CHECK(in.size() == out.size());
@@ -161,6 +170,10 @@ TALWEG_CLONES void axpy(float a, std::span<const float> x, std::span<float> y) {
 TALWEG_CLONES void axpy(double a, std::span<const double> x, std::span<double> y) { axpy_body(a, x, y); }
 TALWEG_CLONES void scale(std::span<float> x, float a) { scale_body(x, a); }
 TALWEG_CLONES void scale(std::span<double> x, double a) { scale_body(x, a); }
+TALWEG_CLONES bool all_finite(std::span<const float> x) { return all_finite_body<uint32_t>(x, 0x7f80'0000u); }
+TALWEG_CLONES bool all_finite(std::span<const double> x) {
+  return all_finite_body<uint64_t>(x, 0x7ff0'0000'0000'0000u);
+}
 TALWEG_CLONES float sum(std::span<const float> x) { return sum_body(x); }
 TALWEG_CLONES double sum(std::span<const double> x) { return sum_body(x); }
 TALWEG_CLONES float dot(std::span<const float> x, std::span<const float> y) { return dot_body(x, y); }

@@ -36,6 +36,10 @@ double sum(std::span<const double> x);
 float dot(std::span<const float> x, std::span<const float> y);
 double dot(std::span<const double> x, std::span<const double> y);
 
+// Whether every value is finite: neither infinite nor not a number.
+bool all_finite(std::span<const float> x);
+bool all_finite(std::span<const double> x);
+
 // out = 1 / (1 + exp(-in)). The only kernel whose last bit may differ between machines: exp is the C library's.
 void sigmoid(std::span<const float> in, std::span<float> out);
 void sigmoid(std::span<const double> in, std::span<double> out);
@@ -59,6 +63,8 @@ float sum(std::span<const float> x);
 double sum(std::span<const double> x);
 float dot(std::span<const float> x, std::span<const float> y);
 double dot(std::span<const double> x, std::span<const double> y);
+bool all_finite(std::span<const float> x);
+bool all_finite(std::span<const double> x);
 float gather_dot(const float* table, std::span<const uint32_t> index, std::span<const float> values);
 double gather_dot(const double* table, std::span<const uint32_t> index, std::span<const float> values);
 void scatter_axpy(float* table, std::span<const uint32_t> index, std::span<const float> values, float a);

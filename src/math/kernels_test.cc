@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "base/rng.h"
@@ -43,6 +44,27 @@ class Kernels : public testing::Test {
 
 using Types = testing::Types<float, double>;
 TYPED_TEST_SUITE(Kernels, Types);
+
+TYPED_TEST(Kernels, all_finite_finds_what_its_twin_finds) {
+  constexpr TypeParam kInfinity = std::numeric_limits<TypeParam>::infinity();
+  this->for_sizes([&](size_t n, size_t offset) {
+    auto values = this->draw(n + offset);
+    const std::span<const TypeParam> span = std::span<const TypeParam>(values).subspan(offset);
+    ASSERT_TRUE(all_finite(span));
+    if (n == 0) return;
+    auto& one = values[offset + this->rng_.below(n)];
+    for (const TypeParam bad : {kInfinity, -kInfinity, std::numeric_limits<TypeParam>::quiet_NaN(), -TypeParam(NAN)}) {
+      one = bad;
+      ASSERT_FALSE(all_finite(span));
+      ASSERT_FALSE(scalar::all_finite(span));
+    }
+    for (const TypeParam good : {std::numeric_limits<TypeParam>::max(), std::numeric_limits<TypeParam>::denorm_min()}) {
+      one = good;
+      ASSERT_TRUE(all_finite(span));
+      ASSERT_TRUE(scalar::all_finite(span));
+    }
+  });
+}
 
 TYPED_TEST(Kernels, add_equals_its_twin_bit_for_bit) {
   this->for_sizes([&](size_t n, size_t offset) {

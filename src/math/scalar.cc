@@ -1,4 +1,5 @@
 // The plain twins of the kernels: the definition of their results, one element at a time.
+#include <cmath>
 #include <vector>
 
 #include "math/kernels.h"
@@ -29,6 +30,14 @@ T sum_in_lanes(size_t lane_count, size_t n, Term term) {
     for (size_t j = 0; j < half; ++j) lanes[j] += lanes[j + half];
   }
   return lanes[0];
+}
+
+template <class T>
+bool each_finite(std::span<const T> x) {
+  for (const T value : x) {
+    if (!std::isfinite(value)) return false;
+  }
+  return true;
 }
 
 template <class T>
@@ -65,6 +74,8 @@ float sum(std::span<const float> x) { return sum_all(x); }
 double sum(std::span<const double> x) { return sum_all(x); }
 float dot(std::span<const float> x, std::span<const float> y) { return dot_all(x, y); }
 double dot(std::span<const double> x, std::span<const double> y) { return dot_all(x, y); }
+bool all_finite(std::span<const float> x) { return each_finite(x); }
+bool all_finite(std::span<const double> x) { return each_finite(x); }
 float gather_dot(const float* table, std::span<const uint32_t> index, std::span<const float> values) {
   return gather_dot_all(table, index, values);
 }

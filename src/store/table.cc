@@ -1,10 +1,10 @@
 #include "store/table.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <new>
 
+#include "math/kernels.h"
 #include "store/dense_table.h"
 #include "store/sparse_table.h"
 
@@ -27,15 +27,11 @@ Result<std::unique_ptr<Table>> make_of(const TableSpec& spec, uint32_t shard, ui
   return std::unique_ptr<Table>(std::make_unique<DenseTableOf<Real>>(spec, range, std::move(*optimizer)));
 }
 
-template <class Real, class Bits>
-std::optional<size_t> find_in(Bytes bytes, Bits exponent) {
+template <class Real>
+std::optional<size_t> find_in(Bytes bytes) {
   const std::span values(reinterpret_cast<const Real*>(bytes.data()), bytes.size() / sizeof(Real));
-  const auto bad = [exponent](Real value) { return (std::bit_cast<Bits>(value) & exponent) == exponent; };
-  // Without a way out of the loop it runs on vectors; which value it was matters only to the error.
-  bool any = false;
-  for (const Real value : values) any |= bad(value);
-  if (!any) return std::nullopt;
-  return std::find_if(values.begin(), values.end(), bad) - values.begin();
+  if (all_finite(values)) return std::nullopt;
+  return std::find_if(values.begin(), values.end(), [](Real value) { return !std::isfinite(value); }) - values.begin();
 }
 
 }  // namespace
@@ -108,8 +104,7 @@ size_t zero_non_finite(MutableBytes values, ValueType type) {
 }
 
 std::optional<size_t> find_non_finite(Bytes values, ValueType type) {
-  if (type == ValueType::kFloat32) return find_in<float, uint32_t>(values, 0x7f80'0000u);
-  return find_in<double, uint64_t>(values, 0x7ff0'0000'0000'0000u);
+  return type == ValueType::kFloat32 ? find_in<float>(values) : find_in<double>(values);
 }
 
 }  // namespace talweg
