@@ -2,6 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "golden/serial.h"
+#include "sim/world.h"
+#include "store/testing.h"
+#include "train/downpour_exchange.h"
+#include "train/plan.h"
 #include "train/simulate.h"
 
 namespace talweg {
@@ -94,6 +98,92 @@ TEST(Replica, a_fetch_does_not_overwrite_what_was_not_pushed) {
   const TrainedModel basic = trained(many_keys_job(), 1, 1).model;
   EXPECT_LE(distance(trained(many_keys_job(), 4, 1).model, basic), 1e-12);
   EXPECT_LE(distance(trained(many_keys_job(), 5, 2).model, basic), 1e-12);
+}
+
+// The training loop alone, with an exchange of either kind; what a job never does is let one push and fetch each step.
+class ExchangeLoop {
+ public:
+  ExchangeLoop(const JobConfig& job, bool replica) : job_(job), replica_(replica), data_(std::move(*open_data(job))) {}
+
+  // Every parameter at the end, as worker 0 reads it.
+  std::vector<std::vector<double>> run() {
+    World world(SimConfig{}, Faults{});
+    const Layout layout = job_.distribute.layout();
+    working_ = layout.workers;
+    for (uint32_t i = 0; i < layout.shards; ++i)
+      world.add_node(layout.shard(i), [this, i](Io& io) { return serve(io, i); });
+    for (uint32_t rank = 0; rank < layout.workers; ++rank)
+      world.add_node(1 + layout.shards + rank, [this, rank](Io& io) { return work(io, rank); });
+    const Status outcome = world.run();
+    EXPECT_TRUE(outcome.ok()) << outcome.text();
+    return result_;
+  }
+
+ private:
+  Task<> serve(Io& io, uint32_t shard) {
+    StoreServer server(io, shard, job_.distribute.layout().shards, parts_, job_.store);
+    TaskSet tasks(io);
+    server.start(tasks);
+    while (working_ > 0) static_cast<void>(co_await io.sleep(milliseconds(10)));
+    io.stop(Status(Code::kCancelled, "the test is over"));
+    co_await tasks.join();
+  }
+
+  Task<> work(Io& io, uint32_t rank) {
+    co_await train(io, rank);
+    --working_;
+  }
+
+  Task<> train(Io& io, uint32_t rank) {
+    const auto model = std::move(*parts_.models.make<double>(job_.model));
+    std::unique_ptr<Exchange<double>> exchange;
+    if (replica_)
+      exchange = std::make_unique<DownpourExchange<double>>(io, job_, rank, *model, parts_.optimizers);
+    else
+      exchange = std::make_unique<StoreExchange<double>>(io, job_, rank, *model);
+    CO_ASSERT_OK(co_await exchange->prepare());
+    const Plan plan(job_.train, job_.distribute.workers, data_.train);
+    std::vector<Batch> batches(static_cast<size_t>(plan.steps()) + 1);
+    std::vector<uint64_t> rows;
+    Parameters<double> parameters;
+    Gradients<double> gradients;
+    BatchBuilder builder;
+    for (int64_t step = 0; step < plan.steps(); ++step) {
+      Batch& batch = batches[static_cast<size_t>(step)];
+      plan.rows_of(0, step, rank, &rows);
+      builder.build(data_.train, rows, &batch);
+      CO_ASSERT_OK(co_await exchange->begin(step, batch, &parameters));
+      model->step(batch, parameters, 1 / static_cast<double>(plan.rows_at(0, step)), &gradients);
+      CO_ASSERT_OK((co_await exchange->end(step, batch, &gradients)).status());
+    }
+    CO_ASSERT_OK(co_await exchange->settle());
+    rows.resize(data_.train.rows());
+    for (size_t i = 0; i < rows.size(); ++i) rows[i] = i;
+    builder.build(data_.train, rows, &batches.back());
+    CO_ASSERT_OK(co_await exchange->read(plan.steps(), batches.back(), &parameters));
+    if (rank == 0) result_ = parameters.tables;
+  }
+
+  const JobConfig job_;
+  const bool replica_;
+  const JobParts parts_;
+  const TrainingData data_;
+  uint32_t working_ = 0;
+  std::vector<std::vector<double>> result_;
+};
+
+TEST(Replica, workers_that_push_and_fetch_each_step_learn_the_bits_of_those_without_replicas) {
+  for (const char* optimizer : {"sgd", "adagrad", "adam"}) {
+    JobConfig job = many_keys_job();
+    job.train.epochs = 1;
+    job.train.optimizer.type = optimizer;
+    job.distribute.workers = 3;
+    const auto with = ExchangeLoop(job, true).run();
+    EXPECT_EQ(with.size(), 2u);
+    EXPECT_EQ(with, ExchangeLoop(job, false).run()) << optimizer;
+    job.distribute.push_every = 2;
+    EXPECT_NE(with, ExchangeLoop(job, true).run()) << optimizer;
+  }
 }
 
 TEST(Replica, many_workers_with_replicas_learn_under_every_sync_that_allows_them) {
