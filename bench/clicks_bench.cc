@@ -108,7 +108,7 @@ Trained train_distributed(JobConfig job, Launch launched, const TrainingData& da
 // What one process would do that keeps all parameters in one array: nothing is sent, no key is looked up.
 Trained train_serially(const JobConfig& job, const TrainingData& data, const Dataset& test, const JobParts& parts) {
   const auto start = Clock::now();
-  const auto model = make_model<float>(job.model);
+  const auto model = ModelRegistry::standard().make<float>(job.model);
   const auto optimizer = parts.optimizers.make<float>(job.train.optimizer);
   require(model.status());
   require(optimizer.status());

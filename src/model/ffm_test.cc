@@ -68,9 +68,9 @@ TEST(Ffm, fields_are_the_generators) {
 TEST(Ffm, rows_that_no_table_can_hold_are_refused) {
   ModelConfig wide = config(1 << 20, 1000);
   wide.factors = 66;
-  const auto model = make_model<float>(wide);
+  const auto model = ModelRegistry::standard().make<float>(wide);
   EXPECT_NE(model.status().message().find("model.factors: 1000 fields of 66 factors are 66000"), std::string::npos);
-  const auto crowded = make_model<float>(config(10, 11));
+  const auto crowded = ModelRegistry::standard().make<float>(config(10, 11));
   EXPECT_NE(crowded.status().message().find("model.fields: 11 fields do not fit"), std::string::npos);
 }
 

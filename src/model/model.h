@@ -99,8 +99,4 @@ void shape_for(const Batch& batch, const std::vector<TableShape>& layout, Parame
   }
 }
 
-// One of the models that come with the system.
-template <class Real>
-Result<std::unique_ptr<Model<Real>>> make_model(const ModelConfig& config);
-
 }  // namespace talweg

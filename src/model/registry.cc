@@ -86,11 +86,4 @@ std::vector<std::string> ModelRegistry::names() const {
   return names;
 }
 
-template <class Real>
-Result<std::unique_ptr<Model<Real>>> make_model(const ModelConfig& config) {
-  return ModelRegistry::standard().make<Real>(config);
-}
-template Result<std::unique_ptr<Model<float>>> make_model(const ModelConfig&);
-template Result<std::unique_ptr<Model<double>>> make_model(const ModelConfig&);
-
 }  // namespace talweg

@@ -54,7 +54,7 @@ TEST(ModelRegistry, a_model_under_an_old_name_takes_its_place) {
 TEST(ModelRegistry, a_model_that_nobody_knows_is_refused_with_the_nearest_name) {
   ModelConfig config;
   config.type = "logisitc";
-  const auto model = make_model<float>(config);
+  const auto model = ModelRegistry::standard().make<float>(config);
   ASSERT_FALSE(model.ok());
   EXPECT_NE(model.status().message().find("did you mean 'logistic'"), std::string::npos) << model.status().message();
 }
@@ -63,7 +63,8 @@ TEST(ModelRegistry, a_scale_that_is_no_number_is_refused) {
   ModelConfig config;
   config.type = "fm";
   config.init_scale = INFINITY;
-  EXPECT_NE(make_model<float>(config).status().message().find("model.init_scale"), std::string::npos);
+  EXPECT_NE(ModelRegistry::standard().make<float>(config).status().message().find("model.init_scale"),
+            std::string::npos);
 }
 
 // What a job file says is what the model is made of.

@@ -14,7 +14,7 @@
 namespace talweg {
 
 inline std::unique_ptr<Model<double>> model_of(const ModelConfig& config) {
-  auto model = make_model<double>(config);
+  auto model = ModelRegistry::standard().make<double>(config);
   EXPECT_TRUE(model.ok()) << model.status().message();
   return std::move(*model);
 }
@@ -92,7 +92,7 @@ inline void expect_gradient_of_finite_differences(Model<double>& model, const Ba
 // The model in float, on the same rounded parameters, computes nearly the same.
 inline void expect_float_agrees(const ModelConfig& config, const Batch& batch) {
   const auto exact = model_of(config);
-  auto rough = make_model<float>(config);
+  auto rough = ModelRegistry::standard().make<float>(config);
   ASSERT_TRUE(rough.ok());
   Parameters<double> parameters = random_parameters(batch, *exact, 0.3);
   Parameters<float> rounded;

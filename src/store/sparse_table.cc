@@ -193,7 +193,6 @@ void SparseTableOf<Real>::sweep(size_t slots, uint64_t now) {
     return true;
   });
   if (freed == 0) return;
-  ++generation_;
   counters_.expired += freed;
   const auto last = static_cast<Duration::rep>(now - youngest);
   freed_up_to_ = std::max(freed_up_to_, Time((last + 1) * stamp_unit_ - Duration(1)));

@@ -27,7 +27,6 @@ class SparseTableOf final : public SparseTable {
   void gather(std::span<const uint32_t> rows, MutableBytes out) const override;
   std::optional<uint64_t> key_of(uint32_t row) const override { return index_.key_of(row); }
   uint32_t rows() const override { return index_.size(); }
-  uint64_t generation() const override { return generation_; }
   Time freed_up_to() const override { return freed_up_to_; }
   const RowCounters& row_counters() const override { return counters_; }
   std::vector<std::pair<uint64_t, uint64_t>> hottest(size_t n) const override { return hot_keys_.hottest(n); }
@@ -75,7 +74,6 @@ class SparseTableOf final : public SparseTable {
 
   // The time of a row's last touch is kept in 32 bits, in units that divide the time it may stay untouched finely.
   Duration stamp_unit_;
-  uint64_t generation_ = 0;
   Time freed_up_to_ = Time::min();
 
   // The sum of the step: row touched_[slot] has its sum at sums_[slot * width]. slot_of_[row] may be left over from an

@@ -130,10 +130,7 @@ class SparseTable : public Table {
   virtual std::optional<uint64_t> key_of(uint32_t row) const = 0;
   virtual uint32_t rows() const = 0;
 
-  // Changes when a row is freed: a list of rows that is as old as the number is whole.
-  virtual uint64_t generation() const = 0;
-  // More precisely: lists that a touch made later than this have all their rows still. The start of time if none was
-  // ever freed.
+  // Lists that a touch made later than this have all their rows still. The start of time if none was ever freed.
   virtual Time freed_up_to() const = 0;
   virtual const RowCounters& row_counters() const = 0;
   // The keys that are touched most and estimates of how often.
